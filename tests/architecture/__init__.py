@@ -1,0 +1,1 @@
+"""What the house promises about itself: purity, sizes, names. Import directions are in pyproject.toml."""
