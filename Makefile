@@ -6,7 +6,7 @@ SHELL := /bin/sh
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet
+PIP := $(PY) -m pip --disable-pip-version-check -qq
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 # A package that comes or goes changes what the install has to point at.
@@ -36,7 +36,7 @@ check: $(DEV_STAMP) ## Lint, format, types, import directions, architecture test
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy $(CODE)
 	@if [ -f bot/__init__.py ] && [ -f core/__init__.py ] && [ -f storage/__init__.py ]; then \
-		$(VENV)/bin/lint-imports; \
+		$(VENV)/bin/lint-imports --no-logo; \
 	else echo "imports not checked: bot, core and storage are not all there"; fi
 	@$(PY) -m pytest -q tests/architecture
 
