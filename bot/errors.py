@@ -1,0 +1,29 @@
+"""Errors at the edges, sorted by what the caller must do."""
+
+
+class Temporary(Exception):
+    """Try again, not before `retry_after_s` seconds where that is known."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class OutcomeUnknown(Temporary):
+    """The call may have taken effect: its answer was lost. Look before repeating it."""
+
+
+class Permanent(Exception):
+    """Trying again will not help. `code` is the platform's own word for it."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Gone(Permanent):
+    """The message or place does not exist (any more)."""
+
+
+class Unusable(Exception):
+    """A setting cannot be used; the message is one line for people: what, what is wrong, what would be right."""

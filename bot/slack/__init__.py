@@ -1,0 +1,1 @@
+"""Slack: one platform behind the `Chat` port."""

@@ -1,0 +1,1 @@
+"""Tools behind the `Tools` port: a registry, a runner, and the providers."""

@@ -1,0 +1,1 @@
+"""What is remembered: tables, and one function for each transaction."""
