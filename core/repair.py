@@ -1,17 +1,17 @@
 """The rescue in front of every request: a history that no provider refuses, and that claims nothing untrue.
 
-It closes what a crash or an older fault left open. It works on a copy: the transcript itself is never rewritten.
+It closes what a crash or an older fault left open, on a copy: the transcript itself is never rewritten.
 
-Rule 1: every call has exactly one result, in the user message right behind it; what is missing is "outcome unknown".
+Rule 1: every call has exactly one result, in the user message right behind it; a missing one is "unknown".
 Rule 2: a second result is dropped, the first stays; a result without a call becomes plain, marked text.
 Rule 3: results lead their message; no message is empty; ids are legal and unique.
-Rule 4: a valid history comes back as the same object, repairing twice changes nothing, nobody's words are lost.
+Rule 4: a valid history comes back as the same object, twice changes nothing, nobody's words are lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from core.call_ids import legalised
 from core.history import Block, Call, Message, Result, Role, Text
@@ -46,12 +46,10 @@ def _close(message: Message, work: _Work) -> None:
     """Keep a message with calls, and lead the user message behind it with one result for each of them."""
     given = [call.id for call in message.calls]
     legal, _ = legalised(_without_results(message, work), work.issued)
-    renamed = {
-        (number, old): call.id for number, (old, call) in enumerate(zip(given, legal.calls, strict=True))
-    }
+    open_calls = list(zip(given, (call.id for call in legal.calls), strict=True))
     work.issued |= {call.id for call in legal.calls}
     behind = _run_of_user_messages(work)
-    results, rest = _matched(renamed, behind, work)
+    results, rest = _matched(open_calls, behind, work)
     work.done.append(legal)
     first = Message(Role.USER, (*results, *(rest[0] if rest else ())))
     work.done.append(first)
@@ -67,36 +65,33 @@ def _run_of_user_messages(work: _Work) -> list[Message]:
 
 
 def _matched(
-    calls: dict[tuple[int, str], str], behind: Sequence[Message], work: _Work
+    open_calls: list[tuple[str, str]], behind: Sequence[Message], work: _Work
 ) -> tuple[list[Result], list[list[Block]]]:
     """One result per call, in the order found and then the missing ones; and what else the messages hold.
 
-    Calls that came with the same id are matched with their results by position.
+    `open_calls` are pairs (id as given, legal id): calls that came with the same id are matched by position.
     """
-    open_calls = dict(calls)
     results: list[Result] = []
     rest: list[list[Block]] = []
     for message in behind:
         others: list[Block] = []
         for block in message.blocks:
-            key = _open_key(block, open_calls)
-            if isinstance(block, Result) and key is not None:
-                call_id = open_calls.pop(key)
-                work.answered |= {block.call_id, call_id}
-                results.append(
-                    block if block.call_id == call_id else Result(call_id, block.text, block.is_error)
-                )
+            pair = _pair_of(block, open_calls)
+            if isinstance(block, Result) and pair is not None:
+                open_calls.remove(pair)
+                work.answered |= set(pair)
+                results.append(block if pair[0] == pair[1] else replace(block, call_id=pair[1]))
             else:
                 others.extend(_not_a_pair(block, Role.USER, work))
         rest.append(others)
     unknown = outcome_unknown().text
-    return [*results, *(Result(call_id, unknown, is_error=True) for call_id in open_calls.values())], rest
+    return [*results, *(Result(call_id, unknown, is_error=True) for _, call_id in open_calls)], rest
 
 
-def _open_key(block: Block, open_calls: dict[tuple[int, str], str]) -> tuple[int, str] | None:
+def _pair_of(block: Block, open_calls: list[tuple[str, str]]) -> tuple[str, str] | None:
     if not isinstance(block, Result):
         return None
-    return next((key for key in open_calls if key[1] == block.call_id), None)
+    return next((pair for pair in open_calls if pair[0] == block.call_id), None)
 
 
 def _without_pairs(message: Message, work: _Work) -> Message:

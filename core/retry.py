@@ -12,7 +12,7 @@ def next_delay(
     """Seconds to wait after `tries` failures (from 1), or None when the bound on all waiting would be passed.
 
     Doubles from half a second to thirty; `jitter` in [0, 1) takes off up to half, so that workers that failed
-    together do not come back together. What the provider asked for is never undercut, even beyond thirty seconds.
+    together do not come back together. What the provider asked for is never undercut, whatever the cap.
     """
     doubled = min(LONGEST_S, FIRST_S * 2.0 ** min(max(tries - 1, 0), 16))
     delay = doubled * (1 - jitter / 2)
