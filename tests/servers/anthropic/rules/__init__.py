@@ -1,0 +1,1 @@
+"""What the API refuses: one rule is one function; `table` lists them all, by name and in order."""
