@@ -8,9 +8,7 @@ import sys
 
 from tests.architecture.sources import imported_modules, python_files, tree
 
-CLOCKS = frozenset(
-    {"now", "utcnow", "today", "fromtimestamp", "time_ns", "monotonic", "monotonic_ns", "perf_counter"}
-)
+CLOCKS = frozenset({"now", "utcnow", "today", "time_ns", "monotonic", "monotonic_ns", "perf_counter"})
 WAITING = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
