@@ -79,7 +79,7 @@ def failed(request: ModelRequest, error: HttpError) -> web.Response:
 
 
 async def whole(playing: Playing, reply: Reply, message: Mapping[str, Any]) -> web.StreamResponse:
-    """An answer without a stream is one event: gates hold it, and a fault anywhere in it is a fault of all of it."""
+    """An answer without a stream is one event: all gates hold it, and any fault is a fault of all of it."""
     request = playing.request
     for gate in [part for part in reply.parts if isinstance(part, Gate)]:
         await gate.hold()

@@ -18,7 +18,7 @@ class Context:
     strict_signatures: bool = False
     """Refuse thinking signatures that this server did not issue."""
     refuse_nul: bool = True
-    """No provider is known to refuse NUL, but databases do, so a request that carries one is a fault of ours."""
+    """No provider is known to refuse NUL, but databases do, so a request with one is a fault of ours."""
     original: Sequence[Mapping[str, Any]] | None = None
     """The latest assistant message as the model sent it; None asks the server's memory."""
     image_px: tuple[int, int] | None = None

@@ -28,6 +28,7 @@ class Gate:
 
     async def _within(self, event: asyncio.Event, timeout: float | None, complaint: str) -> None:
         try:
-            await asyncio.wait_for(event.wait(), self._patience if timeout is None else timeout)
+            async with asyncio.timeout(self._patience if timeout is None else timeout):
+                await event.wait()
         except TimeoutError:
             raise AssertionError(f"gate {self.name!r}: {complaint} in time") from None

@@ -10,6 +10,10 @@ class ModelCard:
     window: int = 1_000_000
     max_output: int = 128_000
     prefill: bool = False
+    thinking: frozenset[str] = frozenset({"adaptive", "between_tools"})
+    """The ways of thinking that it takes beside `disabled`."""
+    sampling: bool = False
+    """Whether temperature, top_p and top_k may be set."""
 
     def info(self) -> dict[str, Any]:
         return {
@@ -23,6 +27,9 @@ class ModelCard:
         }
 
 
+MANUAL = frozenset({"enabled"})
+BOTH = frozenset({"enabled", "adaptive"})
+
 CATALOGUE = {
     card.id: card
     for card in (
@@ -30,11 +37,12 @@ CATALOGUE = {
         ModelCard("claude-sonnet-5-5"),
         ModelCard("claude-haiku-5-5"),
         ModelCard("claude-opus-4-8"),
-        ModelCard("claude-opus-4-6"),
-        ModelCard("claude-sonnet-4-6"),
-        ModelCard("claude-opus-4-5", window=200_000, max_output=64_000, prefill=True),
-        ModelCard("claude-sonnet-4-5", window=200_000, max_output=64_000, prefill=True),
-        ModelCard("claude-haiku-4-5", window=200_000, max_output=64_000, prefill=True),
+        ModelCard("claude-opus-4-6", thinking=BOTH, sampling=True),
+        ModelCard("claude-sonnet-4-6", thinking=BOTH, sampling=True),
+        *(
+            ModelCard(name, 200_000, 64_000, prefill=True, thinking=MANUAL, sampling=True)
+            for name in ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5")
+        ),
     )
 }
 

@@ -48,7 +48,8 @@ class Stepper:
 
         async with self._arrived:
             try:
-                await asyncio.wait_for(self._arrived.wait_for(lambda: found() is not None), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._arrived.wait_for(lambda: found() is not None)
             except TimeoutError:
                 raise AssertionError(f"no stream waits for a step within {timeout} s") from None
         pause = found()
@@ -59,7 +60,8 @@ class Stepper:
         """Let one event go, and return when it has been sent."""
         pause = await self.next_pause(request, timeout=timeout)
         pause.go.set()
-        await asyncio.wait_for(pause.sent.wait(), timeout)
+        async with asyncio.timeout(timeout):
+            await pause.sent.wait()
         return pause
 
     def let_go(self) -> None:

@@ -45,6 +45,7 @@ class AnthropicServer:
         self._ids = Ids()
         self._changed = asyncio.Condition()
         self._runner: web.AppRunner | None = None
+        self._closing = False
 
     # Running it
 
@@ -71,6 +72,7 @@ class AnthropicServer:
         self.url = f"http://{host}:{real_port}"
 
     async def close(self) -> None:
+        self._closing = True
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -108,7 +110,7 @@ class AnthropicServer:
         self._stepper.let_go()
 
     async def step(self, request: int | None = None, *, timeout: float = 5.0) -> Pause:
-        """Send one event, of the stream that has waited longest or of this request; returns once it is sent."""
+        """Send one event, of this request or of the stream that waits longest; returns once it is sent."""
         return await self._stepper.step(request, timeout=timeout)
 
     async def next_event(self, request: int | None = None, *, timeout: float = 5.0) -> Pause:
@@ -154,7 +156,8 @@ class AnthropicServer:
     async def _wait(self, holds: Callable[[], bool], timeout: float, complaint: str) -> None:
         async with self._changed:
             try:
-                await asyncio.wait_for(self._changed.wait_for(holds), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._changed.wait_for(holds)
             except TimeoutError:
                 raise AssertionError(f"{complaint} within {timeout} s\n{self.dump()}") from None
 
@@ -169,7 +172,8 @@ class AnthropicServer:
         try:
             return await self._answer(http, request)
         except (asyncio.CancelledError, ConnectionError):
-            request.closed_at = time.monotonic_ns()
+            if not self._closing:
+                request.closed_at = time.monotonic_ns()
             raise
         finally:
             await self._note_change()

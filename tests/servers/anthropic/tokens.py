@@ -6,7 +6,7 @@ from typing import Any
 
 def tokens_in(value: Any) -> int:
     """Of a text, or of anything else as JSON. Nothing costs nothing."""
-    if value is None or value == "" or value == [] or value == {}:
+    if value in (None, "", [], {}):
         return 0
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return -(-len(text) // 4)

@@ -46,8 +46,8 @@ def many_images_are_small(ask: Ask) -> Iterator[Fault]:
         if count > MANY_IMAGES and max(width, height) > MAX_PIXELS_AMONG_MANY:
             yield Fault(
                 "image_too_big",
-                f"{where}.image.source.base64.data: At least one of the image dimensions exceed max allowed size "
-                f"for many-image requests: {MAX_PIXELS_AMONG_MANY} pixels",
+                f"{where}.image.source.base64.data: At least one of the image dimensions exceed "
+                f"max allowed size for many-image requests: {MAX_PIXELS_AMONG_MANY} pixels",
             )
 
 

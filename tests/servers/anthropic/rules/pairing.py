@@ -105,7 +105,7 @@ def missing(ask: Ask, kind: str, calls: list[Spot], later: list[Turn]) -> str:
 
 def results_answer_the_turn_before(ask: Ask) -> Iterator[Fault]:
     """A late answer to an open call is that call's fault; any other stray result is an orphan."""
-    issued_late = {fault_id for fault_id in open_calls(ask)}
+    issued_late = set(open_calls(ask))
     for number, turn in enumerate(ask.turns):
         before = ask.turns[number - 1].calls() if number else []
         known = {call["id"] for call in before}
@@ -128,7 +128,8 @@ def each_call_has_one_result(ask: Ask) -> Iterator[Fault]:
         for call_id in (call_id for call_id, count in counts.items() if count > 1):
             spot = [s for s in turn.results() if s["tool_use_id"] == call_id][1]
             if ask.context.deployment == "bedrock":
-                words = f"The toolResult blocks at messages.{spot.message}.content contain duplicate Ids: {call_id}"
+                where = f"messages.{spot.message}.content"
+                words = f"The toolResult blocks at {where} contain duplicate Ids: {call_id}"
             else:
                 words = (
                     f"{spot.path}: each tool_use must have a single result. "
@@ -161,7 +162,8 @@ NO_PREFILL = (
 def unanswered(message: int, ids: list[str]) -> str:
     return (
         f"messages.{message}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block "
+        "in the next message."
     )
 
 

@@ -10,10 +10,12 @@ from tests.servers.anthropic.tokens import tokens_in
 
 MIN_BUDGET = 1024
 COUNT_KEYS = frozenset(
-    ["model", "messages", "system", "tools", "tool_choice", "thinking", "cache_control", "output_config", "speed", "user_profile_id", "workspace_id"]
+    {"model", "messages", "system", "tools", "tool_choice", "thinking", "cache_control", "output_config"}
+    | {"speed", "user_profile_id", "workspace_id"}
 )
 KEYS = COUNT_KEYS | frozenset(
-    ["max_tokens", "container", "diagnostics", "inference_geo", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p"]
+    {"max_tokens", "stream", "stop_sequences", "temperature", "top_k", "top_p", "metadata", "service_tier"}
+    | {"container", "diagnostics", "inference_geo"}
 )
 BETA_KEYS = frozenset(["context_management", "mcp_servers", "output_format", "fallbacks", "betas"])
 
@@ -112,13 +114,26 @@ def stream_is_a_flag(ask: Ask) -> Iterator[Fault]:
         yield Fault("thinking", "thinking: Input should be an object")
 
 
-def thinking_fits_the_request(ask: Ask) -> Iterator[Fault]:
-    config = ask.body.get("thinking") or {}
-    if ask.thinking not in ("enabled", "disabled", "adaptive", "between_tools"):
-        yield Fault("thinking", f"thinking: Input tag '{ask.thinking}' found using 'type' is not expected")
+def thinking_is_of_a_kind_the_model_takes(ask: Ask) -> Iterator[Fault]:
+    kind = ask.thinking
+    if kind == "disabled" or kind in ask.card.thinking:
+        return
+    if kind == "enabled":
+        words = (
+            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" '
+            'and "output_config.effort" to control thinking behavior.'
+        )
+    elif kind == "adaptive":
+        words = "adaptive thinking is not supported on this model"
+    else:
+        words = f"thinking: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+    yield Fault("thinking", words)
+
+
+def the_thinking_budget_fits(ask: Ask) -> Iterator[Fault]:
     if ask.thinking != "enabled":
         return
-    budget = config.get("budget_tokens")
+    budget = ask.body["thinking"].get("budget_tokens")
     if budget is None:
         yield Fault("thinking", "thinking.enabled.budget_tokens: Field required")
     elif not is_integer(budget) or budget < MIN_BUDGET:
@@ -126,8 +141,18 @@ def thinking_fits_the_request(ask: Ask) -> Iterator[Fault]:
         yield Fault("thinking", f"thinking.enabled.budget_tokens: {words}")
     elif not ask.counting and ask.body["max_tokens"] <= budget:
         yield Fault("thinking", "`max_tokens` must be greater than `thinking.budget_tokens`.")
-    if ask.body.get("temperature", 1) != 1:
-        yield Fault("thinking", "`temperature` may only be set to 1 when thinking is enabled.")
+
+
+def sampling_fits_the_model(ask: Ask) -> Iterator[Fault]:
+    """Models after 4.6 take no sampling parameters but a temperature of 1; so does thinking."""
+    temperature = ask.body.get("temperature", 1)
+    if not ask.card.sampling:
+        refused = [key for key in ("top_p", "top_k") if ask.body.get(key) is not None]
+        for key in (["temperature"] if temperature != 1 else []) + refused:
+            yield Fault("sampling", f"`{key}` is deprecated for this model.")
+    elif ask.thinking != "disabled" and temperature != 1:
+        words = "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode."
+        yield Fault("sampling", words)
 
 
 def the_output_fits_the_model(ask: Ask) -> Iterator[Fault]:

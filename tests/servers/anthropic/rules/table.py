@@ -48,7 +48,9 @@ SCHEMA: tuple[Rule, ...] = (
 )
 
 MEANING: tuple[Rule, ...] = (
-    request.thinking_fits_the_request,
+    request.thinking_is_of_a_kind_the_model_takes,
+    request.the_thinking_budget_fits,
+    request.sampling_fits_the_model,
     request.the_output_fits_the_model,
     tools.forced_tools_exclude_thinking,
     tools.bedrock_wants_tools_declared,

@@ -27,8 +27,9 @@ def a_prefill_needs_thinking_for_its_thoughts(ask: Ask) -> Iterator[Fault]:
             if is_thinking(spot.block):
                 yield Fault(
                     "thinking_disabled",
-                    f"{spot.path}: When thinking is disabled, an `assistant` message in the final position cannot "
-                    "contain `thinking`. To use thinking blocks, enable `thinking` in your request.",
+                    f"{spot.path}: When thinking is disabled, an `assistant` message in the final "
+                    "position cannot contain `thinking`. To use thinking "
+                    "blocks, enable `thinking` in your request.",
                 )
 
 

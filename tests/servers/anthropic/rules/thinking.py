@@ -23,7 +23,7 @@ def signatures_are_valid(ask: Ask) -> Iterator[Fault]:
 
 
 def the_running_loop_starts_with_thinking(ask: Ask) -> Iterator[Fault]:
-    """Only with `enabled`; adaptive thinking asks for none. What the model itself sent without thinking is fine."""
+    """Only with `enabled`; adaptive thinking asks for none. What the model sent without thinking is fine."""
     if ask.thinking != "enabled":
         return
     for turn in running_loop(ask):
@@ -34,10 +34,11 @@ def the_running_loop_starts_with_thinking(ask: Ask) -> Iterator[Fault]:
             first = turn.spots[0]
             yield Fault(
                 "thinking_missing",
-                f"{first.path}.type: Expected `thinking` or `redacted_thinking`, but found `{first.type}`. When "
-                "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the "
-                "lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from "
-                "previous turns. To avoid this requirement, disable `thinking`.",
+                f"{first.path}.type: Expected `thinking` or `redacted_thinking`, but found `{first.type}`. "
+                "When `thinking` is enabled, a final `assistant` message must start with a thinking block "
+                "(preceeding the lastmost set of `tool_use` and `tool_result` blocks). "
+                "We recommend you include thinking blocks from previous turns. "
+                "To avoid this requirement, disable `thinking`.",
             )
 
 
@@ -69,8 +70,8 @@ def latest_thinking_is_unchanged(ask: Ask) -> Iterator[Fault]:
         spot = next(spot for spot in latest.spots if is_thinking(spot.block))
         yield Fault(
             "thinking_modified",
-            f"{spot.path}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
-            "modified. These blocks must remain as they were in the original response.",
+            f"{spot.path}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+            "cannot be modified. These blocks must remain as they were in the original response.",
         )
 
 

@@ -9,7 +9,8 @@ from tests.servers.anthropic.fault import Fault
 NAME_PATTERN = re.compile(r"^[a-zA-Z0-9_-]+$", re.ASCII)
 CHOICES = ("auto", "any", "tool", "none")
 TOOL_KEYS = frozenset(
-    ["type", "name", "description", "input_schema", "cache_control", "allowed_callers", "defer_loading", "eager_input_streaming", "input_examples", "strict"]
+    {"type", "name", "description", "input_schema", "cache_control", "strict", "input_examples"}
+    | {"allowed_callers", "defer_loading", "eager_input_streaming"}
 )
 
 
