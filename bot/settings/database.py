@@ -1,0 +1,80 @@
+"""The forms of `DATABASE_URL`, and the URL for the async driver that the program chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+FORMS = "write sqlite:///path/to/file.db or postgresql://user:password@host:5432/name"
+DEFAULT_FOLDER = ".watchkeeper"
+DEFAULT_FILE = "watchkeeper.db"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """Where the database is. `url` may hold a password and is not shown; `path` is set for SQLite only."""
+
+    url: str = field(repr=False)
+    path: Path | None
+    is_default: bool = False
+    password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        if self.path is not None:
+            return f"SQLite file {self.path}"
+        return f"Postgres at {parts.hostname or 'the local socket'}{parts.path}"
+
+
+def default(cwd: Path) -> DatabaseAddress:
+    """The file in `.watchkeeper/` below the working directory."""
+    return _sqlite(cwd / DEFAULT_FOLDER / DEFAULT_FILE, is_default=True)
+
+
+def parse(text: str, cwd: Path) -> DatabaseAddress:
+    """The address in `DATABASE_URL`; ValueError says the mend, never the value: it may hold a password."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise ValueError(f"is not a URL; {FORMS}")
+    if scheme == "sqlite":
+        return _parse_sqlite(rest, cwd)
+    if scheme == "postgresql":
+        return _parse_postgres(text)
+    if scheme.split("+")[0] in {"sqlite", "postgresql"}:
+        raise ValueError(f"names a driver, which the program chooses itself; {FORMS}")
+    raise ValueError(f'has the scheme "{scheme[:20]}", which is not supported; {FORMS}')
+
+
+def _parse_sqlite(rest: str, cwd: Path) -> DatabaseAddress:
+    name = rest.removeprefix("/")
+    if not rest.startswith("/") or not name:
+        raise ValueError("names no file; write sqlite:///path/to/file.db (four slashes for an absolute path)")
+    if name == ":memory:":
+        raise ValueError(
+            "cannot be in memory: records must outlive the process; write sqlite:///path/to/file.db"
+        )
+    if "?" in name or "\0" in name:
+        raise ValueError("has options, which are not supported for SQLite; write sqlite:///path/to/file.db")
+    if name.endswith("/"):
+        raise ValueError("names a folder; write sqlite:///path/to/file.db")
+    return _sqlite(cwd / name)
+
+
+def _sqlite(path: Path, *, is_default: bool = False) -> DatabaseAddress:
+    return DatabaseAddress(f"sqlite+aiosqlite:///{path}", path, is_default)
+
+
+def _parse_postgres(text: str) -> DatabaseAddress:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"is not a URL with a host and a port from 1 to 65535; {FORMS}") from None
+    if port == 0 or not parts.path.strip("/") or "/" in parts.path.strip("/"):
+        raise ValueError(f"names no database; {FORMS}")
+    # libpq's word for TLS; asyncpg knows it as `ssl` with the same values.
+    options = [("ssl" if key == "sslmode" else key, value) for key, value in parse_qsl(parts.query)]
+    query = f"?{urlencode(options, quote_via=quote)}" if options else ""
+    url = f"postgresql+asyncpg://{parts.netloc}{parts.path}{query}"
+    return DatabaseAddress(url, None, password=unquote(parts.password or ""))
