@@ -1,1 +1,1 @@
-"""Model providers behind the `Model` port."""
+"""The model: requests to a provider, its streamed answers, what they cost, and the words that instruct it."""
