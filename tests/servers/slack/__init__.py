@@ -1,6 +1,6 @@
 """A test Slack that speaks the real wire protocol and enforces Slack's real rules.
 
-Read in this order: server (what a test holds), people, trouble, inspection (what it can do with it),
+Read in this order: server (what a test holds), people, trouble, inspection, laws (what it can do with it),
 api and methods (what the app talks to), blocks and metadata (what is refused), delivery (events).
 """
 

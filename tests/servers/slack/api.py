@@ -48,9 +48,9 @@ class Api:
             await hang.held()
         limited = self._limited(call)
         if limited is not None:
-            return self._reply(call, 429, {"Retry-After": str(limited)})
+            return self._reply(request, call, 429, {"Retry-After": str(limited)})
         if failed := faults.take(Kind.FAIL, call.method, call.args):
-            return self._failed(call, failed)
+            return self._failed(request, call, failed)
         lose = faults.take(Kind.LOSE_REPLY, call.method, call.args)
         call.decided(self._run(call))
         if hang and hang.applied:
@@ -59,7 +59,7 @@ class Api:
             call.lost = False
         if lose:
             return _cut_off(request, call)
-        return self._reply(call, 200)
+        return self._reply(request, call, 200)
 
     def _limited(self, call: Call) -> int | None:
         limits, channel = self._state.limits, call.args.get("channel")
@@ -79,11 +79,14 @@ class Api:
             call.decided({"ok": False, "error": "ratelimited"}, 429)
         return wait
 
-    def _failed(self, call: Call, fault: Fault) -> web.Response:
+    def _failed(self, request: web.Request, call: Call, fault: Fault) -> web.Response:
+        if fault.applied:
+            self._run(call)
+            call.lost = True
         call.decided({"ok": False, "error": fault.error}, fault.status)
         if fault.status >= 500:
             return web.Response(status=fault.status, text=fault.error)
-        return self._reply(call, fault.status)
+        return self._reply(request, call, fault.status)
 
     def _run(self, call: Call) -> Json:
         try:
@@ -109,12 +112,15 @@ class Api:
             provided = ",".join(sorted(self._state.scopes))
             raise Refused("missing_scope", needed=method.scope, provided=provided)
 
-    def _reply(self, call: Call, status: int, headers: dict[str, str] | None = None) -> web.Response:
+    def _reply(
+        self, request: web.Request, call: Call, status: int, headers: dict[str, str] | None = None
+    ) -> web.Response:
         method = METHODS.get(call.method)
         sent = {"x-oauth-scopes": ",".join(sorted(self._state.scopes)), **(headers or {})}
         if method is not None and method.scope is not None:
             sent["x-accepted-oauth-scopes"] = method.scope
         call.status = status
+        call.lost = call.lost or request.transport is None or request.transport.is_closing()
         return web.json_response(call.result, status=status, headers=sent)
 
 

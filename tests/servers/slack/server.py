@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from tests.servers.slack.api import APP_TOKEN, BOT_TOKEN, Api
-from tests.servers.slack.inspection import Inspection
+from tests.servers.slack.laws import Laws
 from tests.servers.slack.people import People
 from tests.servers.slack.state import Mentions, State
 from tests.servers.slack.trouble import Trouble
@@ -22,7 +22,7 @@ SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 REAL_DELAYS = (0.0, 60.0, 300.0)
 
 
-class SlackServer(People, Inspection, Trouble):
+class SlackServer(People, Laws, Trouble):
     """`async with SlackServer() as slack:`; see the mixed-in classes for what it can do."""
 
     bot_token = BOT_TOKEN
@@ -116,6 +116,7 @@ class SlackServer(People, Inspection, Trouble):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.heal()
         await self.state.events.stop()
         await self.state.http.stop()
         await self.down()
@@ -125,7 +126,7 @@ class SlackServer(People, Inspection, Trouble):
         self._unavailable = False
         if self._runner is not None:
             return
-        self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=0.2)
+        self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, HOST, self.port, reuse_address=True)
         await self._site.start()
@@ -139,7 +140,6 @@ class SlackServer(People, Inspection, Trouble):
             return
         if self._runner is not None:
             runner, self._runner = self._runner, None
-            self.state.faults.heal()
             self.state.sockets.cut()
             await runner.cleanup()
 

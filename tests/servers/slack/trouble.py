@@ -19,9 +19,11 @@ class Trouble:
         times: int | None = 1,
         when: When | None = None,
         status: int = 200,
+        *,
+        applied: bool = False,
     ) -> Fault:
-        """Refuse without doing anything; a status of 500 and more answers without JSON."""
-        return self._add(Fault(Kind.FAIL, method, times, when, error=error, status=status))
+        """Refuse; a status of 500 and more answers without JSON. With `applied` it was done all the same."""
+        return self._add(Fault(Kind.FAIL, method, times, when, error=error, status=status, applied=applied))
 
     def rate_limit(
         self, method: str, retry_after: int = 1, times: int | None = 1, when: When | None = None

@@ -60,6 +60,7 @@ def update(state: State, call: Call, args: Args) -> Json:
     metadata, warnings = checked_metadata(given)
     before = message.json()
     if blocks is not None or args.text("text") is not None:
+        _check_rich_text_stays(message, blocks)
         message.text = text
         message.blocks = with_ids(state, blocks or [])
     if attachments is not None:
@@ -169,17 +170,20 @@ def _content(state: State, args: Args, most: int) -> tuple[str, list[Json] | Non
         raise Refused("invalid_attachments")
     if attachments is not None and len(attachments) > MOST_ATTACHMENTS:
         raise Refused("too_many_attachments")
-    if not text and not checked and not attachments and (most == MOST_POSTED or not _only_metadata(args)):
+    if not text and not checked and not attachments:
         raise Refused("no_text")
     return text, checked, attachments
 
 
-def _only_metadata(args: Args) -> bool:
-    return (
-        args.raw.get("metadata") is not None
-        and args.raw.get("text") is None
-        and args.raw.get("blocks") is None
-    )
+def _check_rich_text_stays(message: Message, blocks: list[Json] | None) -> None:
+    rich = [block for block in message.blocks if block["type"] == "rich_text"]
+    if (
+        rich
+        and len(rich) == len(message.blocks)
+        and blocks
+        and not any(b["type"] == "rich_text" for b in blocks)
+    ):
+        raise Refused("block_mismatch")
 
 
 def _are_attachments(value: Any) -> bool:
