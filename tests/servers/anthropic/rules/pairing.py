@@ -77,8 +77,9 @@ def why_unanswered(call_id: str, later: list[Turn]) -> str | None:
         return None
     for spot in later[0].results():
         if spot["tool_use_id"] == call_id:
-            same_message = [other for other in later[0].spots if other.message == spot.message]
-            return "not_adjacent" if same_message[0].type == "tool_result" else "result_not_first"
+            before = later[0].spots[: later[0].spots.index(spot)]
+            crowded = any(o.message == spot.message and o.type != "tool_result" for o in before)
+            return "result_not_first" if crowded else "not_adjacent"
     if any(spot["tool_use_id"] == call_id for turn in later for spot in turn.results()):
         return "not_adjacent"
     return "dangling"

@@ -1,0 +1,547 @@
+"""The test model is asked by the real SDK, and refuses what the real API refuses."""
+
+import asyncio
+import io
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from anthropic import (
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncAnthropic,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    BadRequestError,
+    RateLimitError,
+)
+from anthropic.types import RawMessageStreamEvent
+
+from tests.servers.anthropic.__main__ import investigate
+from tests.servers.anthropic.ask import Ask
+from tests.servers.anthropic.blocks import (
+    call,
+    raw_block,
+    redacted_thinking,
+    server_call,
+    server_result,
+    text,
+    thinking,
+)
+from tests.servers.anthropic.context import Context
+from tests.servers.anthropic.door import MAX_BODY
+from tests.servers.anthropic.history import spots_of
+from tests.servers.anthropic.model_request import ModelRequest
+from tests.servers.anthropic.reply import (
+    Reply,
+    forbidden,
+    hang,
+    invalid_key,
+    overloaded,
+    rate_limited,
+    refusal,
+    reply,
+    server_error,
+    unknown_model,
+)
+from tests.servers.anthropic.rules.table import RULES, judge
+from tests.servers.anthropic.server import AnthropicServer
+from tests.servers.anthropic.usage import Usage
+
+MODEL = "claude-opus-4-6"
+PREFILLS = "claude-opus-4-5"
+NEWEST = "claude-opus-4-8"
+HEADERS = {"x-api-key": "test", "anthropic-version": "2023-06-01"}
+HISTORIES = Path(__file__).parents[1] / "data" / "histories.jsonl"
+
+Json = dict[str, Any]
+
+pytestmark = pytest.mark.filterwarnings("ignore:The model 'claude-opus-4-5' is deprecated")
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[AnthropicServer]:
+    async with AnthropicServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def sdk(model: AnthropicServer) -> AsyncIterator[AsyncAnthropic]:
+    async with client_of(model) as client:
+        yield client
+
+
+def client_of(model: AnthropicServer) -> AsyncAnthropic:
+    """The SDK as it is, but for the certificates, which take long to load and are not needed."""
+    http = DefaultAsyncHttpxClient(verify=False)
+    return AsyncAnthropic(base_url=model.url, api_key="test", max_retries=0, timeout=5, http_client=http)
+
+
+def tool(name: str, **more: Any) -> Json:
+    return {"name": name, "input_schema": {"type": "object", "properties": {}}, **more}
+
+
+def asking(*messages: Any, **more: Any) -> Json:
+    """A request body; a string is a message of the user."""
+    said = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages or ("hello",)]
+    tools = {"tools": [tool("bash"), tool("logs")]}
+    return {"model": MODEL, "max_tokens": 4096, **tools, "messages": said, **more}
+
+
+def assistant(*blocks: Any) -> Json:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def user(*blocks: Any) -> Json:
+    return {"role": "user", "content": list(blocks)}
+
+
+def said(words: str, **more: Any) -> Json:
+    return {"type": "text", "text": words, **more}
+
+
+def use(call_id: str, name: str = "bash", **more: Any) -> Json:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": {}, **more}
+
+
+def result(call_id: str, content: Any = "ok", **more: Any) -> Json:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **more}
+
+
+def thought(words: str = "hm", signature: str = "sig") -> Json:
+    return {"type": "thinking", "thinking": words, "signature": signature}
+
+
+def search(call_id: str = "srv_1") -> Json:
+    return {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {}}
+
+
+def found(call_id: str = "srv_1") -> Json:
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
+
+
+async def streamed(sdk: AsyncAnthropic, body: Json | None = None) -> list[RawMessageStreamEvent]:
+    stream: AsyncStream[RawMessageStreamEvent] = await sdk.messages.create(**(body or asking()), stream=True)
+    return [event async for event in stream]
+
+
+async def final(sdk: AsyncAnthropic, body: Json | None = None) -> Any:
+    async with sdk.messages.stream(**(body or asking())) as stream:
+        return await stream.get_final_message()
+
+
+async def post(model: AnthropicServer, body: Any, **headers: str | None) -> tuple[int, Json]:
+    """Without the SDK, for what it would not send."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name: value for name, value in {**HEADERS, **named}.items() if value is not None}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{model.url}/v1/messages", data=io.BytesIO(raw), headers=sent) as answer,
+    ):
+        return answer.status, json.loads(await answer.read())
+
+
+async def refused(model: AnthropicServer, body: Json) -> str:
+    """The kind of the fault that this body is refused for; empty when it is taken."""
+    model.reply_always("fine")
+    async with client_of(model) as sdk:
+        try:
+            await sdk.messages.create(**body)
+        except APIStatusError as error:
+            return error.response.headers["x-fault-kind"]
+    return ""
+
+
+# Histories that bricked real sessions
+
+
+def histories() -> list[Any]:
+    lines = [json.loads(line) for line in HISTORIES.read_text(encoding="utf-8").splitlines()]
+    return [pytest.param(line, id=line["id"]) for line in lines if line["provider"] == "anthropic"]
+
+
+def body_of(case: Json, ctx: Json) -> Json:
+    names = ctx.get("tools")
+    if names is None:
+        names = sorted(
+            {spot["name"] for spot in spots_of(case["history"]) if spot.type == "tool_use"} | {"bash"}
+        )
+    body = asking(*case["history"], tools=[tool(name) for name in names])
+    body["model"] = PREFILLS if ctx.get("prefill") or ctx.get("thinking") else MODEL
+    if ctx.get("thinking") == "enabled":
+        body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+    return body
+
+
+def context_of(ctx: Json) -> Context:
+    known = (
+        "deployment",
+        "strict_split",
+        "original",
+        "image_px",
+        "image_count",
+        "tokens",
+        "max_tokens_window",
+    )
+    return Context(**{key: value for key, value in ctx.items() if key in known})
+
+
+def worded(message: str) -> str:
+    """Positions and full stops aside, which reports and the API give unreliably."""
+    return re.sub(r"(messages?|tools)\.[\dN]+(\.content\.[\dM]+)?", r"\1.N", message).rstrip(". ")
+
+
+@pytest.mark.parametrize("case", histories())
+async def test_a_history_from_a_real_report_is_judged_as_reported(case: Json) -> None:
+    """Sent by the real SDK, but for half a surrogate pair, which it cannot write."""
+    ctx = case.get("ctx") or {}
+    async with AnthropicServer(context=context_of(ctx)) as model:
+        if case["fault"] == "lone_surrogate":
+            status, _ = await post(model, body_of(case, ctx))
+            assert status == 400
+        else:
+            assert bool(await refused(model, body_of(case, ctx))) != case["valid"], model.dump()
+        if not case["valid"]:
+            kinds = [fault.kind for fault in model.last_request.faults]
+            assert model.last_request.status == 400
+            assert kinds[0] == case["fault"] or set(case["fault"].split("+")) <= set(kinds), model.dump()
+
+
+@pytest.mark.parametrize("case", [case for case in histories() if case.values[0]["error"]])
+def test_a_refusal_speaks_the_words_of_the_report(case: Json) -> None:
+    ctx = case.get("ctx") or {}
+    if case["id"] not in OTHER_WORDS:
+        spoken = judge(Ask(body_of(case, ctx), context_of(ctx)))[0].message
+        assert worded(spoken).startswith(worded(case["error"].removesuffix("...")))
+
+
+OTHER_WORDS = {
+    "cc-lone-surrogate-input",  # refused at the door
+    "sdk-ts-result-optional",  # the wording until spring 2025
+    "opencode-step-retry-amplifier",  # the report names only one of the three calls
+    "pydantic-cancel-first-inflight",  # the client's own words
+    "pi-image-2000px-many",  # the path lacks the way into the result
+    "langalpha-nul-byte",  # the database's words
+    "pi-partial-json-input",  # cut off in the report
+    "dify-results-exceed-calls",  # `message` for `messages`
+}
+
+
+# Rules, each with a refusing and an accepting neighbour
+
+Case = tuple[str, Json, Json]
+
+ENABLED = {"model": PREFILLS, "thinking": {"type": "enabled", "budget_tokens": 1024}}
+ADAPTIVE = {"thinking": {"type": "adaptive"}}
+SHORT = {"cache_control": {"type": "ephemeral"}}
+LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+WIDE_PNG = {**PNG, "data": "iVBORw0KGgoAAAANSUhEUgAACWAAAASw"}
+
+
+def image(source: Json) -> Json:
+    return {"type": "image", "source": source}
+
+
+RULE_CASES: dict[str, Case] = {
+    "only_known_keys": ("unknown_key", asking(extra_body={"frequency": 1}), asking(metadata={"user_id": "u"})),
+    "the_model_is_named": ("model", asking(model=""), asking(model="claude-of-tomorrow")),
+    "max_tokens_is_positive": ("max_tokens", asking(max_tokens=0), asking(max_tokens=1)),
+    "messages_are_messages": ("messages", asking({"role": "tool", "content": "x"}), asking("x")),
+    "the_system_prompt_is_text": (
+        "system",
+        asking(system=[{"type": "image"}]),
+        asking(system=[said("You are brief.")]),
+    ),
+    "sampling_is_in_range": ("sampling", asking(extra_body={"temperature": 1.5}), asking(extra_body={"temperature": 0.5})),
+    "stream_is_a_flag": ("stream", asking(extra_body={"stream": "yes"}), asking(stream=False)),
+    "tools_are_declared_well": (
+        "tools",
+        asking(tools=[{"name": "logs", "input_schema": {"type": "string"}}]),
+        asking(tools=[{"name": "logs", "input_schema": {"type": "object"}}]),
+    ),
+    "tool_names_are_unique": ("tools", asking(tools=[tool("a"), tool("a")]), asking(tools=[tool("a"), tool("b")])),
+    "tool_choice_is_well_formed": (
+        "tool_choice",
+        asking(tool_choice={"type": "tool", "name": "nope"}),
+        asking(tool_choice={"type": "tool", "name": "logs"}),
+    ),
+    "block_types_are_known": ("unknown_block", asking(user({"type": "hologram"})), asking(user(said("x")))),
+    "blocks_carry_no_extra_keys": (
+        "extra_field",
+        asking(user(said("x", parsed_output=None))),
+        asking(user(said("x", citations=None))),
+    ),
+    "blocks_are_complete": ("missing_field", asking(user({"type": "text"})), asking(user(said("x")))),
+    "thinking_is_complete": (
+        "thinking_field",
+        asking("x", assistant({"type": "thinking", "signature": "s"}, said("a")), "y"),
+        asking("x", assistant(thought(""), said("a")), "y"),
+    ),
+    "ids_are_well_formed": (
+        "bad_id",
+        asking("x", assistant(use("a.b")), user(result("a.b"))),
+        asking("x", assistant(use("a-b_C9")), user(result("a-b_C9"))),
+    ),
+    "call_names_are_short": (
+        "bad_tool_name",
+        asking("x", assistant(use("t1", "n" * 65)), user(result("t1"))),
+        asking("x", assistant(use("t1", "n" * 64)), user(result("t1"))),
+    ),
+    "inputs_are_objects": (
+        "partial_input",
+        asking("x", assistant(use("t1", input='{"a')), user(result("t1"))),
+        asking("x", assistant(use("t1", input={"a": 1})), user(result("t1"))),
+    ),
+    "images_are_what_they_say": (
+        "bad_image",
+        asking(user(image({**PNG, "media_type": "image/bmp"}))),
+        asking(user(image(PNG))),
+    ),
+    "thinking_is_of_a_kind_the_model_takes": (
+        "thinking",
+        asking(**{**ENABLED, "model": NEWEST}),
+        asking(model=NEWEST, **ADAPTIVE),
+    ),
+    "the_thinking_budget_fits": ("thinking", asking(max_tokens=1024, **ENABLED), asking(max_tokens=1025, **ENABLED)),
+    "sampling_fits_the_model": ("sampling", asking(model=NEWEST, extra_body={"temperature": 0.2}), asking(extra_body={"temperature": 0.2})),
+    "the_output_fits_the_model": (
+        "max_tokens",
+        asking(model=PREFILLS, max_tokens=64_001, timeout=9),
+        asking(model=PREFILLS, max_tokens=64_000, timeout=9),
+    ),
+    "forced_tools_exclude_thinking": (
+        "tool_choice",
+        asking(tool_choice={"type": "any"}, **ADAPTIVE),
+        asking(tool_choice={"type": "auto"}, **ADAPTIVE),
+    ),
+    "the_user_speaks_first": ("first_turn", asking(assistant(said("a")), "x"), asking("x", assistant(said("a")), "y")),
+    "blocks_are_in_the_right_role": ("wrong_role", asking(user(use("t1"))), asking(user(said("x")))),
+    "call_ids_are_unique": (
+        "duplicate_id",
+        asking("x", assistant(use("t1")), user(result("t1")), assistant(use("t1")), user(result("t1"))),
+        asking("x", assistant(use("t1")), user(result("t1")), assistant(use("t2")), user(result("t2"))),
+    ),
+    "client_calls_come_last": (
+        "tool_use_not_last",
+        asking("x", assistant(thought(), use("t1"), said("and")), user(result("t1")), **ADAPTIVE),
+        asking("x", assistant(thought(), said("and"), use("t1")), user(result("t1")), **ADAPTIVE),
+    ),
+    "calls_are_answered": (
+        "result_not_first",
+        asking("x", assistant(use("t1"), use("t2")), user(result("t1"), said("so"), result("t2"))),
+        asking("x", assistant(use("t1"), use("t2")), user(result("t2"), result("t1"), said("so"))),
+    ),
+    "results_answer_the_turn_before": (
+        "orphan_result",
+        asking(user(result("t1"))),
+        asking("x", assistant(use("t1")), user(result("t1"))),
+    ),
+    "each_call_has_one_result": (
+        "duplicate_result",
+        asking("x", assistant(use("t1")), user(result("t1"), result("t1"))),
+        asking("x", assistant(use("t1")), user(result("t1", [said("a"), said("b")]))),
+    ),
+    "server_results_follow_their_call": (
+        "server_orphan",
+        asking("x", assistant(found(), search(), said("a")), "y"),
+        asking("x", assistant(search(), found(), said("a")), "y"),
+    ),
+    "server_calls_are_finished": (
+        "server_pair",
+        asking("x", assistant(search()), "go on"),
+        asking("x", assistant(search(), use("t1")), user(result("t1"))),
+    ),
+    "tool_references_are_declared": (
+        "tool_reference",
+        asking("x", assistant(*[  # the model looked for a tool that is no longer declared
+            {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_bm25", "input": {}},
+            {"type": "tool_search_tool_result", "tool_use_id": "s", "content": {
+                "type": "tool_search_tool_search_result",
+                "tool_references": [{"type": "tool_reference", "tool_name": "gone"}],
+            }},
+        ]), "y"),
+        asking("x", assistant(*[
+            {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_bm25", "input": {}},
+            {"type": "tool_search_tool_result", "tool_use_id": "s", "content": {
+                "type": "tool_search_tool_search_result",
+                "tool_references": [{"type": "tool_reference", "tool_name": "logs"}],
+            }},
+        ]), "y"),
+    ),
+    "programmatic_calls_name_their_container": (
+        "container_missing",
+        asking("x", assistant(use("t1", caller={"type": "code_execution_20260120", "tool_id": "s"})), user(result("t1"))),
+        asking("x", assistant(use("t1", caller={"type": "direct"})), user(result("t1"))),
+    ),
+    "few_breakpoints": (
+        "cache_control",
+        asking(user(*[said(str(n), **SHORT) for n in range(5)])),
+        asking(user(*[said(str(n), **SHORT) for n in range(4)])),
+    ),
+    "no_breakpoint_on_empty_text": ("cache_control", asking(user(said("", **SHORT))), asking(user(said("x", **SHORT)))),
+    "long_lived_breakpoints_come_first": (
+        "cache_control",
+        asking(system=[said("a", **SHORT), said("b", **LONG)]),
+        asking(system=[said("a", **LONG), said("b", **SHORT)]),
+    ),
+    "messages_are_not_empty": (
+        "empty_message",
+        asking("x", assistant(), "y"),
+        asking("x", {"role": "assistant", "content": []}, model=PREFILLS),
+    ),
+    "texts_are_not_empty": ("empty_text", asking(user(said(""))), asking(user(said("x")))),
+    "texts_are_not_blank": ("whitespace_text", asking(user(said(" \n"))), asking(user(said(" x\n")))),
+    "error_results_say_something": (
+        "empty_error_result",
+        asking("x", assistant(use("t1")), user(result("t1", " ", is_error=True))),
+        asking("x", assistant(use("t1")), user(result("t1", "", is_error=False))),
+    ),
+    "no_nul": ("nul_byte", asking("a\0b"), asking("a\\0b")),
+    "signatures_are_valid": (
+        "thinking_signature",
+        asking("x", assistant(thought("p", ""), said("a")), "y"),
+        asking("x", assistant(thought("p", "sig"), said("a")), "y"),
+    ),
+    "the_running_loop_starts_with_thinking": (
+        "thinking_missing",
+        asking("x", assistant(use("t1")), user(result("t1")), **ENABLED),
+        asking("x", assistant(use("t1")), user(result("t1")), assistant(said("done")), "y", **ENABLED),
+    ),
+    "only_old_models_take_a_prefill": (
+        "prefill",
+        asking("x", assistant(said("The answer is"))),
+        asking("x", assistant(said("The answer is")), model=PREFILLS),
+    ),
+    "a_prefill_needs_thinking_for_its_thoughts": (
+        "thinking_disabled",
+        asking("x", assistant(thought(), said("a")), model=PREFILLS),
+        asking("x", assistant(thought(), said("a")), **ENABLED),
+    ),
+    "a_prefill_has_no_trailing_whitespace": (
+        "trailing_whitespace",
+        asking("x", assistant(said("a ")), model=PREFILLS),
+        asking("x", assistant(said(" a")), model=PREFILLS),
+    ),
+    "many_images_are_small": (
+        "image_too_big",
+        asking(user(*[image(PNG)] * 20, image(WIDE_PNG))),
+        asking(user(*[image(PNG)] * 19, image(WIDE_PNG))),
+    ),
+    "the_prompt_fits_the_window": (
+        "over_long",
+        asking("x" * 800_001, model=PREFILLS),
+        asking("x" * 800_001),
+    ),
+}  # fmt: skip
+
+STRICT_CASES: dict[str, tuple[Context, str, Json, Json]] = {
+    "bedrock_wants_tools_declared": (
+        Context(deployment="bedrock"),
+        "tools_missing",
+        asking("x", assistant(use("t1")), user(result("t1")), tools=[]),
+        asking("x", assistant(use("t1")), user(result("t1"))),
+    ),
+    "calls_of_a_turn_are_not_split": (
+        Context(deployment="bedrock"),
+        "split_calls",
+        asking("x", assistant(use("t1")), assistant(use("t2")), user(result("t1"), result("t2"))),
+        asking("x", assistant(use("t1"), use("t2")), user(result("t1"), result("t2"))),
+    ),
+    "results_of_a_batch_are_not_split": (
+        Context(strict_split=True),
+        "split_results",
+        asking("x", assistant(use("t1"), use("t2")), user(result("t1")), user(result("t2"))),
+        asking("x", assistant(use("t1"), use("t2")), user(result("t1"), result("t2"))),
+    ),
+    "roles_alternate": (Context(deployment="bedrock"), "role_alternation", asking("x", "y"), asking("x")),
+    "latest_thinking_is_unchanged": (
+        Context(original=[thought("whole"), use("t1")]),
+        "thinking_modified",
+        asking("x", assistant(thought("cut"), use("t1")), user(result("t1")), **ENABLED),
+        asking("x", assistant(thought("whole"), use("t1")), user(result("t1")), **ENABLED),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULE_CASES)
+async def test_a_rule_refuses_its_fault_and_takes_the_neighbour(model: AnthropicServer, rule: str) -> None:
+    kind, bad, good = RULE_CASES[rule]
+    assert await refused(model, bad) == kind, model.dump()
+    assert await refused(model, good) == "", model.dump()
+
+
+@pytest.mark.parametrize("rule", STRICT_CASES)
+async def test_a_strict_deployment_refuses_more(rule: str) -> None:
+    context, kind, bad, good = STRICT_CASES[rule]
+    async with AnthropicServer(context=context) as model:
+        assert await refused(model, bad) == kind, model.dump()
+        assert await refused(model, good) == "", model.dump()
+
+
+def test_every_rule_has_a_refusing_and_an_accepting_neighbour() -> None:
+    assert set(RULE_CASES) | set(STRICT_CASES) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", STRICT_CASES.keys() - {"latest_thinking_is_unchanged"})
+async def test_the_first_party_folds_what_others_refuse(model: AnthropicServer, rule: str) -> None:
+    assert await refused(model, STRICT_CASES[rule][2]) == ""
+
+
+# The door
+
+
+async def test_a_missing_key_is_refused_with_401(model: AnthropicServer) -> None:
+    status, answer = await post(model, asking(), x_api_key=None)
+    assert (status, answer["error"]["type"]) == (401, "authentication_error")
+
+
+async def test_a_missing_version_is_refused_with_400(model: AnthropicServer) -> None:
+    status, answer = await post(model, asking(), anthropic_version=None)
+    assert (status, answer["error"]["message"]) == (400, "anthropic-version: header is required")
+
+
+async def test_a_wrong_key_is_refused_where_one_is_set() -> None:
+    async with AnthropicServer(api_key="right") as model:
+        model.reply_always("fine")
+        assert (await post(model, asking()))[1]["error"]["message"] == "invalid x-api-key"
+        assert (await post(model, asking(), x_api_key="right"))[0] == 200
+
+
+async def test_a_body_over_32_mb_is_refused_with_413(model: AnthropicServer) -> None:
+    status, answer = await post(model, b" " * (MAX_BODY + 1))
+    assert (status, answer["error"]["type"]) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe", b'{"a": NaN}', b"[]", b"", b"[" * 100_000])
+async def test_what_is_no_json_object_is_refused(model: AnthropicServer, raw: bytes) -> None:
+    assert (await post(model, raw))[0] == 400
+    assert model.last_request.faults[0].kind == "bad_json"
+
+
+async def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_taken(model: AnthropicServer) -> None:
+    model.reply_always("fine")
+    assert (await post(model, asking("\ud83d")))[0] == 400
+    assert "no low surrogate in string" in model.last_request.faults[0].message
+    assert (await post(model, asking("\ud83d\ude00")))[0] == 200
+
+
+async def test_required_keys_are_named(model: AnthropicServer) -> None:
+    _, answer = await post(model, {"model": MODEL, "messages": [{"role": "user", "content": "x"}]})
+    assert answer["error"]["message"] == "max_tokens: Field required"
+    assert answer["type"] == "error"
+    assert answer["request_id"] == model.last_request.request_id
+
+
+async def test_an_unknown_model_is_not_found(model: AnthropicServer, sdk: AsyncAnthropic) -> None:
+    with pytest.raises(APIStatusError) as caught:
+        await sdk.messages.create(**asking(model="gpt-4"))
+    assert (caught.value.status_code, caught.value.type) == (404, "not_found_error")
+    assert [request.verdict for request in model.refused] == ["refused"]
