@@ -1,0 +1,108 @@
+"""The HTTP side of one process: whether it lives and can work, its numbers, and events in HTTP mode."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+
+import structlog
+from aiohttp import hdrs, web
+
+from bot.errors import Unusable
+from bot.web.metrics import CONTENT_TYPE, Metric, render
+
+log = structlog.get_logger()
+
+Reasons = Callable[[], list[str]]
+"""Why this process cannot work now, one line each; empty when it can."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LARGEST_BODY = 1_048_576  # Slack's events and Alertmanager's groups stay far below
+SHUTDOWN_S = 5.0  # an open request may end, a probe that never does may not hold us
+
+
+def make_app(
+    *,
+    reasons: Reasons,
+    slack_events: Handler | None = None,
+    metrics: Callable[[], Iterable[Metric]] = lambda: (),
+) -> web.Application:
+    """The application; `POST /slack/events` is there only when a handler for it is given."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.json_response({"alive": True})
+
+    async def readyz(_: web.Request) -> web.Response:
+        why = reasons()
+        return web.json_response({"ready": not why, "reasons": why}, status=503 if why else 200)
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        ready = Metric("watchkeeper_ready", "Whether this process can work.", int(not reasons()))
+        body = render([ready, *metrics()])
+        return web.Response(body=body.encode(), headers={hdrs.CONTENT_TYPE: CONTENT_TYPE})
+
+    app = web.Application(client_max_size=LARGEST_BODY, middlewares=[_faults_say_nothing])
+    app.on_response_prepare.append(_without_server_header)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", show_metrics)
+    if slack_events is not None:
+        app.router.add_post("/slack/events", slack_events)
+    return app
+
+
+@web.middleware
+async def _faults_say_nothing(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A fault of ours is logged here and told to nobody outside."""
+    try:
+        return await handler(request)
+    except web.HTTPException:
+        raise
+    except Exception:
+        log.exception("request_failed", method=request.method, path=request.path)
+        return web.json_response({"error": "internal"}, status=500)
+
+
+async def _without_server_header(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.popall(hdrs.SERVER, None)
+
+
+class Server:
+    """A listening application. Start it with `Server.start`, close it when done."""
+
+    def __init__(self, runner: web.AppRunner) -> None:
+        self._runner = runner
+
+    @classmethod
+    async def start(cls, app: web.Application, *, host: str, port: int) -> Server:
+        """Listen; raises Unusable with the mend when the address cannot be had."""
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise Unusable(_why(error, host, port)) from None
+        return cls(runner)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        host, port, *_ = self._runner.addresses[0]
+        return host, port
+
+    async def close(self) -> None:
+        """Stop listening; open requests get a moment to end."""
+        await self._runner.cleanup()
+
+
+def _why(error: OSError, host: str, port: int) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"WATCHKEEPER_HOST: this machine has no address {host}; use 127.0.0.1, or 0.0.0.0 for all"
+    if error.errno == errno.EADDRINUSE:
+        return f"WATCHKEEPER_PORT: {port} on {host} is in use; stop what uses it or choose another port"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"WATCHKEEPER_PORT: {port} may not be opened by this user; choose a port above 1023"
+    return f"WATCHKEEPER_HOST, WATCHKEEPER_PORT: cannot listen at {host}:{port} ({error.strerror or error})"
