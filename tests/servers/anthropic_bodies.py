@@ -68,7 +68,28 @@ def image(source: Json) -> Json:
     return {"type": "image", "source": source}
 
 
+CITATION = {"type": "char_location", "cited_text": "x", "document_index": 0, "start_char_index": 0}
+DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+
+
+def warm(temperature: float, *, version: str = "2023-06-01", **more: Any) -> Json:
+    """With a temperature, which only the older API version knows."""
+    headers = {"anthropic-version": version}
+    return asking(extra_body={"temperature": temperature}, extra_headers=headers, **more)
+
+
 RULE_CASES: dict[str, Case] = {
+    "sampling_parameters_are_gone": ("sampling", warm(1, version="2026-10-21"), warm(1)),
+    "assistants_send_no_documents": (
+        "wrong_role",
+        asking("x", assistant(DOCUMENT), "y"),
+        asking(user(DOCUMENT)),
+    ),
+    "users_cite_nothing": (
+        "extra_field",
+        asking(user(said("x", citations=[CITATION]))),
+        asking("x", assistant(said("x", citations=[CITATION])), "y"),
+    ),
     "only_known_keys": (
         "unknown_key",
         asking(extra_body={"frequency": 1}),
@@ -84,8 +105,8 @@ RULE_CASES: dict[str, Case] = {
     ),
     "sampling_is_in_range": (
         "sampling",
-        asking(extra_body={"temperature": 1.5}),
-        asking(extra_body={"temperature": 0.5}),
+        warm(1.5),
+        warm(0.5),
     ),
     "stream_is_a_flag": ("stream", asking(extra_body={"stream": "yes"}), asking(stream=False)),
     "tools_are_declared_well": (
@@ -147,8 +168,8 @@ RULE_CASES: dict[str, Case] = {
     ),
     "sampling_fits_the_model": (
         "sampling",
-        asking(model=NEWEST, extra_body={"temperature": 0.2}),
-        asking(extra_body={"temperature": 0.2}),
+        warm(0.2, model=NEWEST),
+        warm(0.2),
     ),
     "the_output_fits_the_model": (
         "max_tokens",

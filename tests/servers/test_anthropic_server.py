@@ -251,6 +251,14 @@ async def test_a_missing_version_is_refused_with_400(model: AnthropicServer) -> 
     assert (status, answer["error"]["message"]) == (400, "anthropic-version: header is required")
 
 
+async def test_an_unknown_version_is_refused_with_400(model: AnthropicServer) -> None:
+    status, answer = await post(model, asking(), anthropic_version="2042-01-01")
+    assert (status, answer["error"]["message"]) == (
+        400,
+        'anthropic-version: "2042-01-01" is not a valid version',
+    )
+
+
 async def test_a_wrong_key_is_refused_where_one_is_set() -> None:
     async with AnthropicServer(api_key="right") as model:
         model.reply_always("fine")

@@ -16,6 +16,7 @@ class Ask:
     body: Mapping[str, Any]
     context: Context = field(default_factory=Context)
     memory: Memory = field(default_factory=Memory)
+    version: str = "2026-10-21"
     beta: bool = False
     counting: bool = False
     """A request to count tokens needs no max_tokens and takes fewer keys."""

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.servers.anthropic.fault import Fault
+from tests.servers.anthropic.rules.version import VERSIONS
 
 MAX_BODY = 32 * 1024 * 1024
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -41,6 +42,9 @@ def check_headers(headers: Mapping[str, str], *, api_key: str | None) -> None:
         raise Refused(unauthorised("invalid x-api-key"))
     if "anthropic-version" not in headers:
         raise Refused(Fault("version", "anthropic-version: header is required"))
+    if headers["anthropic-version"] not in VERSIONS:
+        words = f'anthropic-version: "{headers["anthropic-version"]}" is not a valid version'
+        raise Refused(Fault("version", words))
 
 
 def unauthorised(words: str) -> Fault:

@@ -238,7 +238,8 @@ class AnthropicServer:
 
     def _ask(self, request: ModelRequest, *, counting: bool = False) -> Ask:
         beta = "anthropic-beta" in request.headers
-        return Ask(request.body, self.context, self.memory, beta=beta, counting=counting)
+        version = request.headers["anthropic-version"]
+        return Ask(request.body, self.context, self.memory, version, beta=beta, counting=counting)
 
     def _recorded(self, http: web.Request, log: list[ModelRequest]) -> ModelRequest:
         headers = {name.lower(): value for name, value in http.headers.items()}

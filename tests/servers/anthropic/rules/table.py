@@ -19,12 +19,14 @@ from tests.servers.anthropic.rules import (
     tail,
     thinking,
     tools,
+    version,
 )
 
 Rule = Callable[[Ask], Iterable[Fault]]
 
 SHAPE: tuple[Rule, ...] = (
     request.only_known_keys,
+    version.sampling_parameters_are_gone,
     request.the_model_is_named,
     request.max_tokens_is_positive,
     request.messages_are_messages,
@@ -56,6 +58,8 @@ MEANING: tuple[Rule, ...] = (
     tools.bedrock_wants_tools_declared,
     tail.the_user_speaks_first,
     pairing.blocks_are_in_the_right_role,
+    version.assistants_send_no_documents,
+    version.users_cite_nothing,
     pairing.call_ids_are_unique,
     pairing.calls_of_a_turn_are_not_split,
     pairing.results_of_a_batch_are_not_split,
