@@ -14,7 +14,6 @@ from bot.settings.sections import Configuration
 from core.policy import Policy, policy
 
 NAMES_A_SECRET = re.compile(r"token|key|secret|pass|credential|auth", re.IGNORECASE)
-SHORTEST_SECRET = 6  # shorter values would blot out ordinary words
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Settings:
         found.update(password for url in urls if url for password in secrets_in_url(url))
         for server in self.file.mcp:
             found.update(value for key, value in server.env.items() if NAMES_A_SECRET.search(key))
-        return sorted((s for s in found if len(s) >= SHORTEST_SECRET), key=lambda s: (-len(s), s))
+        return sorted(found - {""}, key=lambda secret: (-len(secret), secret))
 
 
 def load(environ: Mapping[str, str], cwd: Path) -> Settings:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from bot.errors import Unusable
 
 FORMS = "write sqlite:///path/to/file.db or postgresql://user:password@host:5432/name"
 DEFAULT_FOLDER = ".watchkeeper"
@@ -78,3 +81,25 @@ def _parse_postgres(text: str) -> DatabaseAddress:
     query = f"?{urlencode(options, quote_via=quote)}" if options else ""
     url = f"postgresql+asyncpg://{parts.netloc}{parts.path}{query}"
     return DatabaseAddress(url, None, password=unquote(parts.password or ""))
+
+
+def make_folder(address: DatabaseAddress) -> None:
+    """Make sure that a SQLite file can be made at its place; raises Unusable with the mend."""
+    if address.path is None:
+        return
+    folder = address.path.parent
+    try:
+        if address.is_default:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            raise Unusable(f"DATABASE_URL: there is no folder {folder}; create it or name another file")
+        if address.path.is_dir():
+            raise Unusable(f"DATABASE_URL: {address.path} is a folder; name a file in it")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Unusable(
+            f"DATABASE_URL: {folder} cannot be used ({reason}); set DATABASE_URL to a file elsewhere"
+        ) from None
+    target = address.path if address.path.exists() else folder
+    if not os.access(target, os.W_OK):
+        raise Unusable(f"DATABASE_URL: {target} may not be written by this user; name another file")

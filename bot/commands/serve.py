@@ -1,0 +1,33 @@
+"""`watchkeeper serve`: the Slack bot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from bot import logs
+from bot.settings import load, require_model, require_slack
+from bot.settings.database import make_folder
+from core.redaction import Redactor
+
+
+@click.command()
+def serve() -> None:
+    """Run the Slack bot: events in, analyses, scheduled jobs. Ends on SIGTERM or SIGINT.
+
+    \b
+    Example:
+      SLACK_BOT_TOKEN=xoxb-… SLACK_APP_TOKEN=xapp-… ANTHROPIC_API_KEY=… watchkeeper serve
+    """
+    settings = load(os.environ, Path.cwd())
+    require_slack(settings)
+    require_model(settings)
+    make_folder(settings.env.database)
+    logs.setup(Redactor(settings.secrets()).redact)
+    from bot import compose  # noqa: PLC0415 - everything there is; a wrong setting is told before it loads
+
+    sys.exit(asyncio.run(compose.serve(settings)))
