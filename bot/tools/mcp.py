@@ -139,9 +139,10 @@ class McpProvider:
     def _refused(self, session: ClientSession, error: MCPError, spec: ToolSpec) -> ToolOutput:
         if error.error.code == types.CONNECTION_CLOSED:
             log.warning("mcp_call_lost", server=self.name, tool=spec.name)
+            self._link.doubt(session)
             return ToolOutput(f"the server {self.name} died during this call{_effect(spec)}", is_error=True)
-        if error.error.message == SESSION_GONE:
-            self._link.renew(session)
+        if self._entry.url and any(words in error.error.message.lower() for words in SESSION_GONE):
+            self._link.doubt(session)
             text = f"{spec.name} was not carried out: the server {self.name} had started anew. Try again."
             return ToolOutput(text, is_error=True)
         return ToolOutput(

@@ -28,8 +28,9 @@ from core.redaction import Redactor
 log = structlog.get_logger()
 
 BACK_OFF_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-STEADY_AFTER_S = 30.0  # a connection that held so long starts the back-off anew
+STEADY_AFTER_S = 1.0  # a connection that held so long starts the back-off anew
 CLOSING_S = 8.0  # the SDK waits 2 s after closing stdin, 2 s after SIGTERM, 2 s after SIGKILL
+PING_S = 5.0
 MOST_PAGES = 100
 
 request_id: ContextVar[int] = ContextVar("request_id")
@@ -73,9 +74,10 @@ class Link:
         self._said: deque[str] = deque(maxlen=STDERR_LINES)
         self._why = "not started"
         self._told = ""
+        self._held_since: float | None = None
         self._wake = asyncio.Event()  # the list of tools changed, the wire ended, or we close
         self._stale_list = False
-        self._broken = False
+        self._doubted = False
         self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._patience: asyncio.TimerHandle | None = None
@@ -90,10 +92,12 @@ class Link:
         if self._owner is None:
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.entry.name}")
 
-    def renew(self, session: ClientSession) -> None:
-        """Give up a connection that no longer serves (an HTTP server forgot the session)."""
+    def doubt(self, session: ClientSession) -> None:
+        """A call broke: over HTTP the server may live on or be gone. Nothing is sent until that is known."""
         if self.session is session:
-            self._broken = True
+            self.session = None
+            self.settled.clear()
+            self._doubted = True
             self._wake.set()
 
     async def close(self) -> None:
@@ -114,11 +118,12 @@ class Link:
         while not self._closing.is_set():
             if self._patience is None and not self.settled.is_set():
                 self._patience = loop.call_later(self.entry.timeout_s, self._out_of_time)
-            began = loop.time()
+            self._held_since = None
             await self._connect_and_hold()
             if self._closing.is_set():
                 break
-            tries = 0 if loop.time() - began > STEADY_AFTER_S else tries + 1
+            steady = self._held_since is not None and loop.time() - self._held_since > STEADY_AFTER_S
+            tries = 0 if steady else tries + 1
             if self._told != self._why:
                 self._told = self._why
                 log.warning("mcp_disconnected", server=self.entry.name, why=self.why)
@@ -159,7 +164,8 @@ class Link:
 
     async def _hold(self, session: ClientSession, wire: Wire) -> None:
         """Stay until the connection ends, renewing the list of tools when the server says that it changed."""
-        self.session, self._broken, self._stale_list = session, False, False
+        self.session, self._doubted, self._stale_list = session, False, False
+        self._held_since = asyncio.get_running_loop().time()
         self._stop_waiting()
         self.settled.set()
         log.info("mcp_connected", server=self.entry.name, protocol=session.protocol_version)
@@ -169,8 +175,10 @@ class Link:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                if wire.ended.is_set() or self._broken or self._closing.is_set():
+                if wire.ended.is_set() or self._closing.is_set():
                     return
+                if self._doubted:
+                    await self._ask_again(session)
                 if self._stale_list:
                     self._stale_list = False
                     async with asyncio.timeout(self.entry.timeout_s):
@@ -179,6 +187,18 @@ class Link:
             ended.cancel()
             self.session = None
             self.settled.clear()
+
+    async def _ask_again(self, session: ClientSession) -> None:
+        """Raises when the server is gone or has forgotten the session."""
+        self._doubted = False
+        async with asyncio.timeout(PING_S):
+            try:
+                await session.send_ping()
+            except MCPError as error:
+                if error.error.code != types.METHOD_NOT_FOUND:  # an answer too
+                    raise
+        self.session = session
+        self.settled.set()
 
     async def _pause(self, seconds: float) -> None:
         self._wake.clear()

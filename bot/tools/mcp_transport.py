@@ -49,7 +49,9 @@ async def connected(
 ) -> AsyncIterator[tuple[object, object]]:
     """The streams of a fresh connection. `said` receives the last lines of the server's standard error."""
     if entry.url:
-        client = create_mcp_http_client(timeout=httpx2.Timeout(entry.timeout_s, read=LONGEST_READ_S))
+        timeout = httpx2.Timeout(entry.timeout_s, read=LONGEST_READ_S)
+        # In a thread: it reads the certificates of all authorities.
+        client = await asyncio.to_thread(create_mcp_http_client, timeout=timeout)
         async with client, streamable_http_client(entry.url, http_client=client) as streams:
             yield streams
         return
