@@ -1,0 +1,80 @@
+"""Answers, notes and charts as messages. Pure."""
+
+from __future__ import annotations
+
+from bot.ports import Post
+from bot.slack.drawing import (
+    FALLBACK_BYTES,
+    LONGEST_FALLBACK,
+    LONGEST_SECTION,
+    MOST_BYTES,
+    Block,
+    Drawing,
+    Richness,
+    numbered,
+    section,
+    too_heavy,
+)
+from bot.slack.text import Hosts, clamped, cut, plain, said, to_mrkdwn
+from core.history import Json
+
+ANSWER_EVENT = "watchkeeper_answer"
+NOTE_EVENT = "watchkeeper_note"
+ANSWER = "answer"
+NO_WORDS = "(no words)"
+LONGEST_POST = 12_000  # `Chat.split` keeps parts far below; whoever did not split is cut, not refused
+
+
+def draw_post(post: Post, hosts: Hosts = frozenset(), richness: Richness = Richness.RICH) -> Drawing:
+    """One message; what is longer than a message takes is cut with an ellipsis."""
+    text = to_mrkdwn(clamped(post.text, LONGEST_POST), hosts).strip("\n")
+    text = text if text.strip() else NO_WORDS
+    fallback = cut(text, LONGEST_FALLBACK, FALLBACK_BYTES)
+    blocks = [] if richness is Richness.TEXT else _sections(text, fallback)
+    return Drawing(text=fallback, blocks=blocks, metadata=metadata(post))
+
+
+def draw_chart(post: Post, file_id: str) -> Drawing:
+    """A picture that was uploaded before, with its title."""
+    title = plain(post.text, 1_900) or "Chart"
+    image: Block = {"type": "image", "slack_file": {"id": file_id}, "alt_text": title}
+    return Drawing(
+        text=said(title, LONGEST_FALLBACK),
+        blocks=[section(said(title, 2_000)), image],
+        metadata=metadata(post),
+    )
+
+
+def metadata(post: Post) -> dict[str, Json]:
+    """What a message of ours says about itself; a part of a long note says so too."""
+    several = post.parts > 1 or post.kind == ANSWER
+    payload: dict[str, Json] = {
+        "turn_id": post.turn_id,
+        "final_event_id": post.final_event_id,
+        "kind": None if post.kind == ANSWER else post.kind,
+        "part": post.part if several else None,
+        "parts": post.parts if several else None,
+        "post_id": post.post_id,
+    }
+    event = ANSWER_EVENT if post.kind == ANSWER else NOTE_EVENT
+    return {"event_type": event, "event_payload": numbered(payload)}
+
+
+def _sections(mrkdwn: str, fallback: str) -> list[Block]:
+    """Mostly one. What does not fit any more is cut, and an ellipsis says so."""
+    blocks: list[Block] = []
+    rest = mrkdwn
+    while rest:
+        here = rest if len(rest) <= LONGEST_SECTION else cut(rest, _break(rest), MOST_BYTES).removesuffix("…")
+        if too_heavy(fallback, [*blocks, section(here)]):
+            return blocks or [section(fallback)]
+        blocks.append(section(here))
+        rest = rest[len(here) :].lstrip("\n")
+    return blocks
+
+
+def _break(text: str) -> int:
+    """The last line end or space before the limit."""
+    window = text[:LONGEST_SECTION]
+    places = (window.rfind(sign) + 1 for sign in "\n ")
+    return next((at for at in places if at > LONGEST_SECTION // 2), LONGEST_SECTION)
