@@ -784,6 +784,7 @@ async def test_an_event_waits_for_a_socket(slack: SlackServer) -> None:
 async def test_a_click_is_never_sent_again(slack: SlackServer, client: AsyncWebClient) -> None:
     posted = await client.chat_postMessage(channel=INC, text="x", blocks=[actions(button())])
     assert not await slack.click(posted["ts"], "press", "Ana")
+    assert len(slack.deliveries[-1].attempts) == 1
     async with over_sockets(slack) as heard:
         assert await slack.click(posted["ts"], "press", "Ben")
         assert [b["user"]["id"] for b in heard.bodies] == ["U0BEN00001"]
@@ -804,6 +805,26 @@ async def test_nobody_can_press_what_is_not_shown(slack: SlackServer, client: As
         await slack.click(ts, "press", "Ana")
     async with over_sockets(slack):
         assert await slack.click(ts, "press", "Ana", version=0)
+
+
+async def test_a_button_for_some_is_not_there_for_others(slack: SlackServer, client: AsyncWebClient) -> None:
+    mine = actions(button(visible_to_user_ids=[ANA]))
+    ts = (await client.chat_postMessage(channel=INC, text="x", blocks=[mine]))["ts"]
+    async with over_sockets(slack):
+        assert await slack.click(ts, "press", "Ana")
+        with pytest.raises(AssertionError, match="shows Ben nothing"):
+            await slack.click(ts, "press", "Ben")
+
+
+async def test_an_image_cannot_be_shown_before_slack_has_digested_it(
+    slack: SlackServer, client: AsyncWebClient
+) -> None:
+    slack.file_processing_s = 0.1
+    uploaded = await client.files_upload_v2(filename="chart.png", content=b"\x89PNG")
+    shown = [{"type": "image", "slack_file": {"id": uploaded["file"]["id"]}, "alt_text": "a"}]
+    assert await refusal(client.chat_postMessage(channel=INC, text="x", blocks=shown)) == "invalid_blocks"
+    await asyncio.sleep(0.11)
+    assert (await client.chat_postMessage(channel=INC, text="x", blocks=shown))["ok"]
 
 
 async def test_each_envelope_goes_to_one_socket_and_the_eleventh_is_turned_away(slack: SlackServer) -> None:

@@ -123,7 +123,7 @@ class People:
         """
         message, channel = self._find(ts, where)
         user = self.state.workspace.user(who)
-        action = _action(message, action_id, version)
+        action = _action(message, action_id, version, user)
         if value is not None:
             action["value"] = value
         action["action_ts"] = self.state.clock.ts()
@@ -178,13 +178,15 @@ class People:
         return file_json(self.state, file)
 
 
-def _action(message: Message, action_id: str, version: int) -> Json:
+def _action(message: Message, action_id: str, version: int, user: User) -> Json:
     """The element with this action_id, as the interaction names it."""
     for block in message.versions[version].blocks:
         for element in nested(block):
-            if element.get("action_id") == action_id:
+            if element.get("action_id") == action_id and user.id in element.get(
+                "visible_to_user_ids", [user.id]
+            ):
                 shown: dict[str, Any] = {"type": element["type"], "action_id": action_id}
                 shown["block_id"] = block.get("block_id", "")
                 shown |= {key: element[key] for key in ("text", "value") if key in element}
                 return shown
-    raise AssertionError(f"{message.ts} shows nothing to press with action_id {action_id!r}")
+    raise AssertionError(f"{message.ts} shows {user.name} nothing to press with action_id {action_id!r}")

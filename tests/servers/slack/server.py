@@ -93,6 +93,15 @@ class SlackServer(People, Laws, Trouble):
         self.state.mentions = mentions
 
     @property
+    def file_processing_s(self) -> float:
+        """How long after its upload an image still cannot be shown, as Slack digests it."""
+        return self.state.file_processing_s
+
+    @file_processing_s.setter
+    def file_processing_s(self, seconds: float) -> None:
+        self.state.file_processing_s = seconds
+
+    @property
     def open_sockets(self) -> int:
         return len(self.state.sockets.open)
 
