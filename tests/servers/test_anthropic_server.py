@@ -1,11 +1,13 @@
 """The test model is asked by the real SDK, and refuses what the real API refuses."""
 
 import asyncio
+import copy
 import io
 import json
+import random
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from tests.servers.anthropic.blocks import (
     text,
     thinking,
 )
+from tests.servers.anthropic.cache import PromptCache
 from tests.servers.anthropic.context import Context
 from tests.servers.anthropic.door import MAX_BODY
 from tests.servers.anthropic.history import spots_of
@@ -236,6 +239,30 @@ async def test_the_first_party_folds_what_others_refuse(
 ) -> None:
     model.reply_always("fine")
     assert await refused(sdk, STRICT_CASES[rule][2]) == ""
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every part of a body."""
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield from places(part, (*path, key))
+
+
+def test_no_malformed_body_makes_a_rule_stumble() -> None:
+    junk = [None, 1, "", "x", [], {}, [1], [{}], True, {"type": 5}]
+    chance = random.Random(4)
+    bodies = [body for case in RULE_CASES.values() for body in case[1:] if len(str(body)) < 5_000]
+    for _ in range(3_000):
+        body = copy.deepcopy(chance.choice(bodies))
+        *way, last = chance.choice(list(places(body)))
+        part: Any = body
+        for key in way:
+            part = part[key]
+        part[last] = chance.choice(junk)
+        if not judge(Ask(body)):
+            PromptCache().take(body)
 
 
 # The door

@@ -35,7 +35,8 @@ class Ask:
 
     @property
     def tools(self) -> Sequence[Mapping[str, Any]]:
-        return self.body.get("tools") or []
+        tools = self.body.get("tools")
+        return [tool for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else []
 
     @property
     def tool_names(self) -> list[str]:

@@ -60,8 +60,11 @@ class Stepper:
         """Let one event go, and return when it has been sent."""
         pause = await self.next_pause(request, timeout=timeout)
         pause.go.set()
-        async with asyncio.timeout(timeout):
-            await pause.sent.wait()
+        try:
+            async with asyncio.timeout(timeout):
+                await pause.sent.wait()
+        except TimeoutError:
+            raise AssertionError(f"{pause} was let go and not sent within {timeout} s") from None
         return pause
 
     def let_go(self) -> None:

@@ -52,7 +52,7 @@ def block_types_are_known(ask: Ask) -> Iterator[Fault]:
         if not known and spot.type not in ask.memory.types:
             yield Fault("unknown_block", unknown_tag(spot.path, spot.type))
         for path, block in inside(spot):
-            if block.get("type") not in IN_RESULTS:
+            if str(block.get("type")) not in IN_RESULTS:
                 yield Fault("unknown_block", unknown_tag(path, str(block.get("type"))))
 
 
@@ -76,6 +76,10 @@ def blocks_are_complete(ask: Ask) -> Iterator[Fault]:
                 yield Fault("missing_field", f"{path}.{kind}.{key}: Field required")
         if kind == "text" and not isinstance(block.get("text", ""), str):
             yield Fault("bad_text", f"{path}.text.text: Input should be a valid string")
+        if kind in ("image", "document") and not isinstance(block.get("source", {}), Mapping):
+            yield Fault("bad_source", f"{path}.{kind}.source: Input should be an object")
+        if kind == "tool_use" and not isinstance(block.get("caller", {}), Mapping):
+            yield Fault("bad_caller", f"{path}.tool_use.caller: Input should be an object")
         if kind == "tool_result" and not isinstance(block.get("content", ""), str | list):
             yield Fault("bad_content", f"{path}.tool_result.content: Input should be a valid list")
 
@@ -88,6 +92,11 @@ def thinking_is_complete(ask: Ask) -> Iterator[Fault]:
                 yield Fault("thinking_field", f"{spot.path}.thinking.thinking: Field required")
             if "signature" not in spot.block:
                 yield Fault("thinking_signature", f"{spot.path}.thinking.signature: Field required")
+            for key in ("thinking", "signature"):
+                if not isinstance(spot.block.get(key, ""), str):
+                    yield Fault(
+                        "thinking_field", f"{spot.path}.thinking.{key}: Input should be a valid string"
+                    )
 
 
 def ids_are_well_formed(ask: Ask) -> Iterator[Fault]:

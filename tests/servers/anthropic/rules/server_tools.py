@@ -1,10 +1,10 @@
 """Server tools: their calls and results pair by themselves, and never with a client's result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tests.servers.anthropic.ask import Ask
 from tests.servers.anthropic.fault import Fault
-from tests.servers.anthropic.history import Spot
+from tests.servers.anthropic.history import Spot, blocks_of
 
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
@@ -19,7 +19,7 @@ def server_results_follow_their_call(ask: Ask) -> Iterator[Fault]:
     for spot in ask.spots:
         if spot.type in SERVER_CALLS:
             seen.add(str(spot["id"]))
-        elif is_server_result(spot) and spot["tool_use_id"] not in seen:
+        elif is_server_result(spot) and str(spot["tool_use_id"]) not in seen:
             yield Fault(
                 "server_orphan",
                 f"{spot.path}: unexpected `tool_use_id` found in `{spot.type}` blocks: "
@@ -58,10 +58,10 @@ def result_type(spot: Spot) -> str:
 def tool_references_are_declared(ask: Ask) -> Iterator[Fault]:
     for spot in ask.spots:
         content = spot["content"]
-        if spot.type == "tool_search_tool_result" and isinstance(content, dict):
-            for reference in content.get("tool_references") or []:
-                if reference.get("tool_name") not in ask.tool_names:
-                    name = reference.get("tool_name")
+        if spot.type == "tool_search_tool_result" and isinstance(content, Mapping):
+            for reference in blocks_of(content.get("tool_references") or []):
+                name = str(reference.get("tool_name"))
+                if name not in ask.tool_names:
                     yield Fault("tool_reference", f"Tool reference '{name}' not found in available tools")
 
 

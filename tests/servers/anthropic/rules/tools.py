@@ -45,10 +45,8 @@ def faults_of_tool(path: str, tool: Mapping[str, object], *, limit: int) -> Iter
 
 
 def tool_names_are_unique(ask: Ask) -> Iterator[Fault]:
-    if isinstance(ask.body.get("tools"), list):
-        names = [tool.get("name") for tool in ask.tools if isinstance(tool, Mapping) and tool.get("name")]
-        if len(names) != len(set(names)):
-            yield Fault("tools", "tools: Tool names must be unique.")
+    if len(ask.tool_names) != len(set(ask.tool_names)):
+        yield Fault("tools", "tools: Tool names must be unique.")
 
 
 def tool_choice_is_well_formed(ask: Ask) -> Iterator[Fault]:
