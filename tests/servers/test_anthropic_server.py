@@ -251,10 +251,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def test_no_malformed_body_makes_a_rule_stumble() -> None:
-    junk = [None, 1, "", "x", [], {}, [1], [{}], True, {"type": 5}]
+    junk: list[Any] = [None, 1, "", "x", [], {}, [1], [{}], True, {"type": 5}]
     chance = random.Random(4)
     bodies = [body for case in RULE_CASES.values() for body in case[1:] if len(str(body)) < 5_000]
-    for _ in range(3_000):
+    for _ in range(1_000):
         body = copy.deepcopy(chance.choice(bodies))
         *way, last = chance.choice(list(places(body)))
         part: Any = body
