@@ -18,9 +18,9 @@ LONGEST_QUERY = 160
 _WIDEST_RANGE = 50
 
 _ITEM = r"c?\d{1,6}"
+_LABELS = rf"\[\s*c\d{{1,6}}(?:\s*(?:,|;|&|and|[-–—])\s*{_ITEM})*\s*\]"
 _CODE_OR_CITATION = re.compile(
-    r"(?P<code>(?P<ticks>`+).+?(?P=ticks))"
-    rf"|(?P<before>~~)?\[\s*(?P<items>c\d{{1,6}}(?:\s*(?:,|;|&|and|[-–—])\s*{_ITEM})*)\s*\](?P<after>~~)?(?!\()",
+    rf"(?P<code>(?P<ticks>`+).+?(?P=ticks))|(?P<struck>~~{_LABELS}~~)|(?P<labels>{_LABELS})(?!\()",
     re.IGNORECASE,
 )
 _RANGE = re.compile(rf"({_ITEM})\s*[-–—]\s*({_ITEM})|({_ITEM})", re.IGNORECASE)
@@ -117,16 +117,16 @@ def _skip_list(lines: list[str], at: int, found: _Found) -> int:
 def _checked_citation(match: re.Match[str], found: _Found) -> str:
     if match["code"]:
         return match[0]
-    numbers = _numbers(match["items"])
-    struck = bool(match["before"] and match["after"])
-    found.note(numbers, struck=struck)
+    numbers = _numbers(match[0])
+    found.note(numbers, struck=bool(match["struck"]))
     unknown = [number for number in numbers if number not in found.calls]
-    if struck or not unknown:
+    if match["struck"] or not unknown:
         return match[0]
     known = ", ".join(f"c{number}" for number in numbers if number in found.calls)
     shown = [f"[{known}]"] if known else []
-    shown += [f"~~[c{number}]~~" for number in unknown]
-    return f"{match['before'] or ''}{' '.join(shown)}{match['after'] or ''}"
+    # Behind a tilde our own would begin a fence, behind a bracket they would strike what stands before it.
+    gap = " " if match.string[: match.start()].endswith(("~", "]")) else ""
+    return gap + " ".join([*shown, *(f"~~[c{number}]~~" for number in unknown)])
 
 
 def _numbers(items: str) -> list[int]:
