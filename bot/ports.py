@@ -66,11 +66,16 @@ class Chat(Protocol):
     tries again. Each method waits for its share of the platform's rate budget by itself.
     """
 
-    async def show_card(self, thread: Thread, ref: str | None, card: Card, *, urgent: bool) -> str:
-        """Make the platform show the card; post it when `ref` is None. Returns the reference.
+    async def card_slot(self, thread: Thread, ref: str | None, *, urgent: bool) -> None:
+        """Wait for the rate budget's next place for a card (a post when `ref` is None). Harmless to cancel.
 
-        `urgent` (a release, a stop) goes ahead of progress in the rate budget.
+        `urgent` (a release, a stop) goes ahead of progress. Whoever waited shows the newest state, not the one that
+        it had when it began to wait.
         """
+        ...
+
+    async def show_card(self, thread: Thread, ref: str | None, card: Card) -> str:
+        """Make the platform show the card at once, in the place that `card_slot` gave; returns the reference."""
         ...
 
     async def post(self, thread: Thread, post: Post) -> str:

@@ -19,7 +19,7 @@ class Ending:
     """How a turn ends.
 
     `message` is appended to the transcript (a final text, also one that a steer overtook); `discarded` says that a
-    generation was thrown away for the cut, `cut_off` that the text ended at the model's length limit; `note` is what the thread is told, None where the card says it all.
+    generation was thrown away for the cut, `cut_off` that the text ended at the model's length limit; `cause` is why it failed, in one line; `note` is what the thread is told, None where the card says it all.
     """
 
     reason: Reason
@@ -29,6 +29,7 @@ class Ending:
     conditional: bool = False
     discarded: bool = False
     cut_off: bool = False
+    cause: str | None = None
 
 
 def completed(message: Message, *, cut_off: bool = False) -> Ending:
@@ -47,7 +48,20 @@ def empty() -> Ending:
 
 def failed(cause: str) -> Ending:
     """Something that trying again by ourselves will not mend."""
-    return Ending(Reason.FAILED, by=cause, note=f"I could not finish: {cause}. Reply here to try again.")
+    return Ending(Reason.FAILED, cause=cause, note=f"I could not finish: {cause}. Reply here to try again.")
+
+
+def lay_too_long(seconds: float) -> Ending:
+    """The worker was lost so long ago that nobody counts on the work any more."""
+    return failed(f"the worker was lost and this lay for {spoken(seconds)}, so I did not take it up again")
+
+
+def spoken(seconds: float) -> str:
+    """A span of time in words for people."""
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
 
 
 def cut(held: Held, *, discarded: bool = False, overtaken: Message | None = None) -> Ending:

@@ -294,7 +294,7 @@ def _failed(turn: Turn, given: ModelFailed) -> Decision:
     failure = given.failure
     if failure.temporary:
         seconds = retry.next_delay(
-            turn.tries, given.waited_s, turn.retry_for_s, failure.retry_after_s, given.jitter
+            turn.tries + 1, given.waited_s, turn.retry_for_s, failure.retry_after_s, given.jitter
         )
         if seconds is not None:
             waiting = replace(turn, phase=Phase.WAITING, tries=turn.tries + 1)

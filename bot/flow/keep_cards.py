@@ -1,0 +1,223 @@
+"""The card reconciler: makes the platform show what the records say. Events only wake it.
+
+Level-triggered: it compares what a card should show with what was last shown, shows the newest state and not every
+one, lets releases go first, and tries until the platform has taken the released state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from sqlalchemy import Row
+
+from bot.errors import Gone, OutcomeUnknown, Permanent, Temporary
+from bot.flow.bells import Bells, Topic
+from bot.ports import Chat
+from core.arrivals import Thread
+from core.card import Card, CardState, LineState
+from core.progress import CallFacts, TurnFacts, card_of
+from core.reasons import Reason
+from core.resume import CallState
+from core.tools import Outcome
+from core.usage import total
+from storage import cards
+from storage.cards import CardRecords
+from storage.conversations import thread_of
+from storage.engine import Database
+from storage.reports import usage_of
+
+log = structlog.get_logger()
+
+HEARTBEAT_S = 15.0
+"""A live card is shown anew so often though nothing changed, so that people see that it lives."""
+
+CLIENT_LIMIT_S = 10.0
+"""A post whose answer was lost may still arrive for so long."""
+
+LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(slots=True)
+class _Showing:
+    """A card on its way: its task, and whether it waits in the urgent line."""
+
+    task: asyncio.Task[None]
+    urgent: bool
+    waits_for_slot: bool = True
+
+
+class CardKeeper:
+    """Shows cards. One call at a time for each card."""
+
+    def __init__(self, database: Database, bells: Bells, chat: Chat, min_interval_s: float) -> None:
+        self._database = database
+        self._bells = bells
+        self._chat = chat
+        self._min_interval_s = min_interval_s
+        self._showing: dict[str, _Showing] = {}
+
+    async def run(self) -> None:
+        """Reconcile for ever."""
+        while True:
+            await self._database_heartbeat()
+            for row in await self._database.read(cards.due, self._min_interval_s):
+                self._show(row)
+            pause = await self._database.read(cards.next_due_in, self._min_interval_s)
+            await self._bells.of(Topic.CARDS).wait(max(0.05, min(pause if pause is not None else 1.0, 1.0)))
+
+    async def settle_down(self, timeout_s: float) -> None:
+        """Before the process ends: give what is due its chance, for so long at most."""
+        async with asyncio.timeout(timeout_s):
+            while await self._database.read(cards.due, self._min_interval_s) or self._showing:
+                await asyncio.sleep(0.05)
+
+    async def _database_heartbeat(self) -> None:
+        if await self._database.read(cards.is_heartbeat_due, HEARTBEAT_S):
+            await self._database.write(cards.heartbeat, HEARTBEAT_S)
+
+    def _show(self, row: Row[Any]) -> None:
+        """Begin to show a card; one that waits for a slot moves to the urgent line when it has become urgent."""
+        urgent = bool(row.released or row.urgent)
+        under_way = self._showing.get(row.id)
+        if under_way is not None:
+            if not (urgent and not under_way.urgent and under_way.waits_for_slot):
+                return
+            under_way.task.cancel()
+        task = asyncio.create_task(self._show_one(row.id, thread_of(row), urgent), name=f"show {row.id}")
+        showing = self._showing[row.id] = _Showing(task, urgent)
+        task.add_done_callback(lambda _, mine=showing: self._done(row.id, mine))
+
+    def _done(self, card_id: str, showing: _Showing) -> None:
+        if self._showing.get(card_id) is showing:
+            del self._showing[card_id]
+            self._bells.ring(Topic.CARDS)
+
+    async def _show_one(self, card_id: str, thread: Thread, urgent: bool) -> None:
+        records = await self._database.read(cards.records, card_id)
+        try:
+            if await self._looked_up(records, thread):
+                return
+            if records.card.shown_digest != digest(card_from(records)) or _heartbeat_due(records):
+                await self._chat.card_slot(thread, records.card.message_ref, urgent=urgent)
+            self._showing[card_id].waits_for_slot = False
+            await self._show_newest(card_id, thread)
+        except Exception as error:  # noqa: BLE001  sorted below by what must be done
+            await self._failed(records, error)
+
+    async def _show_newest(self, card_id: str, thread: Thread) -> None:
+        records = await self._database.read(cards.records, card_id)
+        card, row = card_from(records), records.card
+        ref = row.message_ref
+        if ref is None or row.shown_digest != digest(card) or _heartbeat_due(records):
+            if ref is None:
+                await self._database.write(cards.begin_post, card_id)
+            ref = await self._chat.show_card(thread, ref, card)
+        await self._database.write(
+            cards.shown,
+            card_id,
+            revision=row.wanted,
+            ref=ref,
+            digest=digest(card),
+            turn_id=card.turn_id,
+            released=card.state is CardState.RELEASED,
+        )
+
+    async def _looked_up(self, records: CardRecords, thread: Thread) -> bool:
+        """After a post whose answer was lost, look for the card before posting it again; whether that ended this try."""
+        row = records.card
+        if row.posting_since is None or row.message_ref is not None:
+            return False
+        found = await self._chat.find(thread, row.posting_since - CLIENT_LIMIT_S)
+        ours = [
+            one.ref
+            for one in found
+            if one.event_type == "watchkeeper_card" and one.payload.get("turn_id") in records.turn_ids
+        ]
+        if ours:
+            await self._database.write(cards.found, row.id, ours[0])
+            for double in ours[1:]:
+                await self._chat.delete(thread, double)
+            self._bells.ring(Topic.CARDS)
+            return True
+        left = row.posting_since + CLIENT_LIMIT_S - records.now
+        if left > 0:
+            await self._database.write(cards.try_later, row.id, left, not_sent=False)
+            return True
+        await self._database.write(cards.try_later, row.id, 0.0, not_sent=True)
+        return False
+
+    async def _failed(self, records: CardRecords, error: Exception) -> None:
+        card_id, tries = records.card.id, records.card.tries
+        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(tries, 10)) * (0.75 + random.random() / 2)  # noqa: S311
+        match error:
+            case OutcomeUnknown():
+                await self._database.write(cards.try_later, card_id, pause, not_sent=False)
+            case Temporary():
+                pause = max(pause, error.retry_after_s or 0.0) if error.retry_after_s is None else error.retry_after_s
+                await self._database.write(cards.try_later, card_id, pause, not_sent=True)
+            case Gone() if records.settlement is None and records.card.message_ref is not None:
+                await self._database.write(cards.post_anew, card_id)
+            case Permanent():
+                log.warning("card_given_up", card=card_id, turn=records.turn.id, error=str(error), code=error.code)
+                await self._database.write(cards.give_up, card_id, f"{error.code}: {error}")
+            case _:
+                log.error("card_failed", card=card_id, turn=records.turn.id, exc_info=error)
+                await self._database.write(cards.try_later, card_id, max(5.0, pause), not_sent=False)
+
+
+def _heartbeat_due(records: CardRecords) -> bool:
+    return records.settlement is None and records.now - records.card.shown_at >= HEARTBEAT_S
+
+
+def digest(card: Card) -> str:
+    """What tells two states of a card apart: everything but the clocks that only run."""
+    lines = tuple(
+        replace(line, seconds=None) if line.state is LineState.RUNNING else line for line in card.lines
+    )
+    still = replace(card, updated_at=0.0, lines=lines)
+    return hashlib.sha256(repr(still).encode(errors="replace")).hexdigest()
+
+
+def card_from(records: CardRecords) -> Card:
+    """The card that the records ask for."""
+    turn, settlement = records.turn, records.settlement
+    names = records.names
+    facts = TurnFacts(
+        turn_id=turn.id,
+        goal=turn.goal,
+        started_at=records.began_at,
+        steps=turn.steps,
+        activity=turn.activity,
+        reason=Reason(settlement.reason) if settlement is not None else None,
+        ended_by=_named(settlement.cut_by, names) if settlement is not None else None,
+        cause=settlement.cause if settlement is not None else None,
+        settled_at=settlement.settled_at if settlement is not None else None,
+        stopping_for=_named(records.stop_by, names),
+        steered_now_by=_named(records.steer_by, names),
+    )
+    calls = [
+        CallFacts(
+            id=row.id,
+            number=row.number,
+            tool=row.tool,
+            input=row.input,
+            state=CallState(row.state),
+            limit_s=row.limit_s,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            outcome=Outcome(row.outcome) if row.outcome else None,
+        )
+        for row in records.calls
+    ]
+    usage = total(usage_of(row) for row in records.requests)
+    steered_by = [row.author_name or row.author_id for row in records.steers]
+    return card_of(facts, calls, usage, steered_by, records.now)
+
+
+def _named(person: str | None, names: dict[str, str]) -> str | None:
+    return None if person is None else names.get(person, person)

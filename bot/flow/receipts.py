@@ -1,0 +1,47 @@
+"""Receipts: one reaction of ours on a person's message, made to match what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from sqlalchemy import Row
+
+from bot.errors import Permanent, Temporary
+from bot.flow.bells import Bells, Topic
+from bot.ports import Chat
+from storage import receipts
+from storage.conversations import thread_of
+from storage.engine import Database
+
+log = structlog.get_logger()
+
+MOST_TRIES = 30
+
+
+class ReceiptKeeper:
+    """Shows receipts, the newest state only."""
+
+    def __init__(self, database: Database, bells: Bells, chat: Chat) -> None:
+        self._database = database
+        self._bells = bells
+        self._chat = chat
+
+    async def run(self) -> None:
+        """Reconcile for ever."""
+        while True:
+            for row in await self._database.read(receipts.due):
+                await self._show(row)
+            await self._bells.of(Topic.RECEIPTS).wait(1.0)
+
+    async def _show(self, row: Row[Any]) -> None:
+        try:
+            await self._chat.set_receipt(thread_of(row), row.message_ref, row.receipt, row.receipt_shown)
+        except Temporary as error:
+            if row.receipt_tries < MOST_TRIES:
+                pause = error.retry_after_s or min(60.0, 0.5 * 2.0 ** min(row.receipt_tries, 10))
+                await self._database.write(receipts.try_later, row.seq, pause)
+                return
+        except Permanent as error:
+            log.info("receipt_given_up", message=row.key, error=str(error))
+        await self._database.write(receipts.shown, row.seq, row.receipt)

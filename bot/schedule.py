@@ -1,0 +1,34 @@
+"""The scheduled jobs as one table: what, how often, and which function.
+
+Every process runs them; each is one conditional change, so that no leader is needed. A late run is never skipped
+(`misfire_grace_time=None`; APScheduler's default of one second drops runs after a short stall).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One scheduled job; `every_s` is in seconds."""
+
+    name: str
+    every_s: float
+    run: Callable[[], Awaitable[object]]
+
+
+def started(jobs: tuple[Job, ...]) -> AsyncIOScheduler:
+    """A running scheduler with these jobs."""
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    scheduler = AsyncIOScheduler(
+        timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+    )
+    for job in jobs:
+        scheduler.add_job(job.run, "interval", seconds=job.every_s, id=job.name, jitter=job.every_s / 10)
+    scheduler.start()
+    return scheduler

@@ -1,0 +1,154 @@
+"""The database engine: SQLite or Postgres, one way to read and one way to write.
+
+Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the transaction
+still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import event, func, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import Double
+
+from storage.errors import DatabaseUnusable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Transaction = Callable[Concatenate[AsyncConnection, P], Awaitable[T]]
+
+BUSY_TIMEOUT_S = 5.0
+TRIES = 3
+
+
+class db_now(func.GenericFunction[float]):  # type: ignore[misc,name-defined]  # noqa: N801
+    """The database's own clock, in seconds since the epoch, read when the statement runs and not when it began."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(db_now, "sqlite")  # type: ignore[no-untyped-call,untyped-decorator]
+def _sqlite_now(element: db_now, compiler: SQLCompiler, **_: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(db_now, "postgresql")  # type: ignore[no-untyped-call,untyped-decorator]
+def _postgres_now(element: db_now, compiler: SQLCompiler, **_: Any) -> str:
+    return "extract(epoch from clock_timestamp())::double precision"
+
+
+class Database:
+    """Readers and one way to write. Open with `Database.open`, close when done."""
+
+    def __init__(self, writer: AsyncEngine, reader: AsyncEngine) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._owned: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def open(cls, url: str, *, read_only: bool = False) -> Database:
+        """Open the database at a SQLAlchemy URL with an async driver; raises DatabaseUnusable with the mend."""
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            database = _sqlite(parsed, read_only=read_only)
+        else:
+            engine = create_async_engine(parsed, pool_size=10, max_overflow=10, pool_pre_ping=True)
+            database = cls(engine, engine)
+        try:
+            async with database._reader.connect() as connection:
+                await connection.execute(text("select 1"))
+        except (OSError, DBAPIError) as error:
+            await database.close()
+            raise DatabaseUnusable(why_unusable(parsed, error)) from error
+        return database
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is the embedded database, which serves one process."""
+        return self._writer.dialect.name == "sqlite"
+
+    async def read(self, query: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that only reads, in one snapshot."""
+        async with self._reader.connect() as connection:
+            return await query(connection, *args, **kwargs)
+
+    async def write(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a transaction to its end; what it raises undoes it whole."""
+        task = asyncio.create_task(self._run(lambda connection: transaction(connection, *args, **kwargs)))
+        self._owned.add(task)
+        task.add_done_callback(self._owned.discard)
+        return await asyncio.shield(task)
+
+    async def _run(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        for attempt in range(1, TRIES + 1):
+            try:
+                async with self._writer.begin() as connection:
+                    return await transaction(connection)
+            except OperationalError as error:  # busy, deadlock, serialization: the whole transaction again
+                if attempt == TRIES or error.connection_invalidated:
+                    raise
+                await asyncio.sleep(0.05 * attempt)
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """Wait for every transaction under way, then close all connections."""
+        while self._owned:
+            await asyncio.wait(self._owned)
+        await self._reader.dispose()
+        if self._writer is not self._reader:
+            await self._writer.dispose()
+
+
+def _sqlite(url: URL, *, read_only: bool) -> Database:
+    """One connection that writes, a few that read; WAL, so that neither waits for the other."""
+    if read_only and url.database and not Path(url.database).exists():
+        raise DatabaseUnusable(f"there is no database at {url.database}: set DATABASE_URL to the one that is used")
+    writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=60)
+    reader = create_async_engine(url, pool_size=4, max_overflow=4)
+    for engine, writes in ((writer, True), (reader, False)):
+        event.listen(engine.sync_engine, "connect", _prepare(writes=writes))
+        event.listen(engine.sync_engine, "begin", _begin_immediate if writes else _begin_deferred)
+    return Database(writer, reader)
+
+
+def _prepare(*, writes: bool) -> Callable[[Any, Any], None]:
+    """Per connection: durable on power loss (`synchronous=FULL`), patient with other processes."""
+
+    def prepare(dbapi_connection: Any, _record: Any) -> None:
+        dbapi_connection.isolation_level = None  # we say BEGIN ourselves
+        cursor = dbapi_connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        if writes:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute("PRAGMA synchronous = FULL")
+        else:
+            cursor.execute("PRAGMA query_only = ON")
+        cursor.close()
+
+    return prepare
+
+
+def _begin_immediate(connection: Any) -> None:
+    # A deferred transaction that writes after another's commit fails at once, whatever the busy timeout.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _begin_deferred(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def why_unusable(url: URL, error: Exception) -> str:
+    """One line for people: what cannot be opened, why, and what to check."""
+    cause = str(getattr(error, "orig", None) or error).splitlines()[0]
+    where = url.database if url.get_backend_name() == "sqlite" else f"{url.host}:{url.port or 5432}"
+    return f"DATABASE_URL: cannot open the database at {where} ({cause}): check that it exists and may be written"

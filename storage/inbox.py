@@ -1,0 +1,256 @@
+"""Messages that arrive: stored once, before they are acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from core.arrivals import Arrival, AuthorRole, Deletion, EarlierMessage, Edit, Source
+from core.inbox import WISHES, Fate
+from core.policy import Effect
+from storage.statements import insert_once, now
+from storage.tables import conversations, inbox, turns
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What came of storing: `seq` is None when nothing was (a duplicate, or none of our business)."""
+
+    conversation_id: str
+    seq: int | None
+    unknown_turn: bool = False  # a Stop button of a turn that these records do not know
+
+
+async def ingest(tx: AsyncConnection, incoming: Sequence[Arrival | Edit | Deletion]) -> list[Stored]:
+    """Store what came in, in order. One message is stored once, however often and under whatever event it comes."""
+    at = await now(tx)
+    return [await _ingest_one(tx, one, at) for one in incoming]
+
+
+async def _ingest_one(tx: AsyncConnection, incoming: Arrival | Edit | Deletion, at: float) -> Stored:
+    match incoming:
+        case Arrival():
+            return await _arrive(tx, incoming, at)
+        case Edit():
+            return await _edit(tx, incoming, at)
+        case Deletion():
+            return await _delete(tx, incoming, at)
+
+
+async def _arrive(tx: AsyncConnection, arrival: Arrival, at: float) -> Stored:
+    conversation_id = arrival.thread.conversation_id
+    if arrival.stops_turn is not None and not await _turn_exists(tx, arrival.stops_turn):
+        return Stored(conversation_id, None, unknown_turn=True)
+    if not await _belongs(tx, arrival, at):
+        return Stored(conversation_id, None)
+    return Stored(conversation_id, await _insert(tx, _row(arrival, at)))
+
+
+async def _turn_exists(tx: AsyncConnection, turn_id: str) -> bool:
+    return (await tx.execute(select(turns.c.id).where(turns.c.id == turn_id))).first() is not None
+
+
+async def _belongs(tx: AsyncConnection, arrival: Arrival, at: float) -> bool:
+    """Whether the conversation exists, or is founded by this very message."""
+    conversation_id = arrival.thread.conversation_id
+    if (await tx.execute(select(conversations.c.id).where(conversations.c.id == conversation_id))).first():
+        return True
+    if not arrival.may_open:
+        return False
+    thread = arrival.thread
+    await insert_once(
+        tx,
+        conversations,
+        {
+            "id": conversation_id,
+            "platform": thread.platform,
+            "workspace": thread.workspace,
+            "channel": thread.channel,
+            "thread": thread.thread,
+            "created_at": at,
+            "history": "wanted" if arrival.inside_thread else "none",
+        },
+    )
+    return True
+
+
+def _row(arrival: Arrival, at: float) -> dict[str, Any]:
+    return {
+        "conversation_id": arrival.thread.conversation_id,
+        "key": arrival.key,
+        "origin": arrival.key,
+        "source": arrival.source,
+        "author_id": arrival.author_id,
+        "author_is_bot": arrival.author_is_bot,
+        "marker": arrival.marker,
+        "addressed": arrival.addressed,
+        "text": arrival.text,
+        "message_ref": None if arrival.stops_turn is not None else arrival.message_ref,
+        "stops_turn": arrival.stops_turn,
+        "inside_thread": arrival.inside_thread,
+        "sent_at": arrival.sent_at or at,
+        "received_at": at,
+        "fate": Fate.WAITING,
+    }
+
+
+async def _insert(tx: AsyncConnection, values: dict[str, Any]) -> int | None:
+    if not await insert_once(tx, inbox, values):
+        return None
+    return int((await tx.execute(select(inbox.c.seq).where(inbox.c.key == values["key"]))).scalar_one())
+
+
+# --- edits and deletions ---------------------------------------------------------------------------------------------
+
+
+async def _newest_version(tx: AsyncConnection, key: str) -> Row[Any] | None:
+    newest = select(inbox).where(inbox.c.origin == key).order_by(inbox.c.seq.desc()).limit(1)
+    return (await tx.execute(newest)).first()
+
+
+def _unread(row: Row[Any]) -> bool:
+    waits = row.fate == Fate.WAITING
+    return waits or (row.fate == Fate.CONTEXT and row.turn_id is None)
+
+
+async def _edit(tx: AsyncConnection, edit: Edit, at: float) -> Stored:
+    """An unread message is replaced; of a read one the model is told; any other stays as it is."""
+    conversation_id = edit.thread.conversation_id
+    row = await _newest_version(tx, edit.key)
+    if row is None or row.text == edit.text:
+        return Stored(conversation_id, None)
+    if _unread(row):
+        new = {
+            **_copied(row, edit.edit_key, at),
+            "text": edit.text,
+            "marker": edit.marker,
+            "addressed": edit.addressed,
+        }
+        seq = await _insert(tx, new)
+        if seq is not None:
+            await _set_fate(tx, row.seq, Fate.REPLACED)
+        return Stored(conversation_id, seq)
+    if row.fate in (Fate.READ, Fate.CONTEXT):
+        words = f"{row.author_name or row.author_id} changed an earlier message to:\n{edit.text}"
+        return Stored(conversation_id, await _insert(tx, _note(row, edit.edit_key, words, edit.text, at)))
+    return Stored(conversation_id, None)
+
+
+async def _delete(tx: AsyncConnection, deletion: Deletion, at: float) -> Stored:
+    """An unread message is withdrawn; of a read one the model is told; any other stays as it is."""
+    conversation_id = deletion.thread.conversation_id
+    row = await _newest_version(tx, deletion.key)
+    if row is None:
+        return Stored(conversation_id, None)
+    if _unread(row):
+        await _set_fate(tx, row.seq, Fate.WITHDRAWN)
+        return Stored(conversation_id, row.seq)
+    if row.fate in (Fate.READ, Fate.CONTEXT):
+        words = f"{row.author_name or row.author_id} deleted an earlier message:\n{row.text}"
+        return Stored(conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, "", at)))
+    return Stored(conversation_id, None)
+
+
+async def _set_fate(tx: AsyncConnection, seq: int, fate: Fate) -> None:
+    await tx.execute(update(inbox).where(inbox.c.seq == seq).values(fate=fate, receipt=None))
+
+
+def _copied(row: Row[Any], key: str, at: float) -> dict[str, Any]:
+    values = {
+        column.name: getattr(row, column.name)
+        for column in inbox.columns
+        if column.name not in ("seq", "receipt_shown", "receipt_tries", "receipt_not_before")
+    }
+    return {**values, "key": key, "received_at": at, "receipt_shown": row.receipt_shown}
+
+
+def _note(row: Row[Any], key: str, words: str, text: str, at: float) -> dict[str, Any]:
+    return {
+        "conversation_id": row.conversation_id,
+        "key": key,
+        "origin": row.origin,
+        "source": Source.NOTICE,
+        "author_id": row.author_id,
+        "author_name": row.author_name,
+        "role": AuthorRole.SYSTEM,
+        "marker": row.marker,
+        "addressed": row.addressed,
+        "text": words,
+        "sent_at": at,
+        "received_at": at,
+        "decided_at": at,
+        "effect": Effect.CONTEXT,
+        "rule": "edited_after_reading",
+        "fate": Fate.CONTEXT,
+    }
+
+
+# --- what stood in the thread before -----------------------------------------------------------------------------------
+
+
+async def add_history(
+    tx: AsyncConnection, conversation_id: str, messages: Sequence[EarlierMessage], *, complete: bool
+) -> None:
+    """Store the thread's earlier messages as context, and that they were read (or could not be)."""
+    at = await now(tx)
+    for message in messages:
+        await insert_once(
+            tx,
+            inbox,
+            {
+                "conversation_id": conversation_id,
+                "key": message.key,
+                "origin": message.key,
+                "source": Source.ALERT if message.is_bot else Source.THREAD_REPLY,
+                "author_id": message.author_id,
+                "author_name": message.author_name,
+                "author_is_bot": message.is_bot,
+                "role": AuthorRole.BOT if message.is_bot else AuthorRole.MEMBER,
+                "marker": "none",
+                "addressed": "nobody",
+                "text": message.text,
+                "sent_at": message.sent_at,
+                "received_at": at,
+                "decided_at": at,
+                "effect": Effect.CONTEXT,
+                "rule": "thread_history",
+                "fate": Fate.CONTEXT,
+            },
+        )
+    await tx.execute(
+        update(conversations)
+        .where(conversations.c.id == conversation_id)
+        .values(history="read" if complete else "missing")
+    )
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+async def undecided(tx: AsyncConnection, limit: int = 200) -> list[Row[Any]]:
+    """Messages that nothing was decided about yet, oldest first."""
+    statement = (
+        select(inbox, conversations.c.workspace, conversations.c.initiator)
+        .join(conversations)
+        .where(inbox.c.effect.is_(None), inbox.c.fate == Fate.WAITING)
+        .order_by(inbox.c.seq)
+        .limit(limit)
+    )
+    return list((await tx.execute(statement)).all())
+
+
+def waiting_wish() -> Any:
+    """A correlated condition: the conversation holds a message that a turn must read."""
+    return (
+        select(inbox.c.seq)
+        .where(
+            inbox.c.conversation_id == conversations.c.id,
+            inbox.c.fate == Fate.WAITING,
+            inbox.c.effect.in_([effect.value for effect in WISHES]),
+        )
+        .exists()
+    )

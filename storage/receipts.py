@@ -1,0 +1,50 @@
+"""Receipts: which reaction a message should bear, and which it was last given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from storage.engine import db_now
+from storage.tables import conversations, inbox
+
+
+async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
+    """Messages whose reaction is not what it should be, oldest first."""
+    statement = (
+        select(
+            inbox,
+            conversations.c.platform,
+            conversations.c.workspace,
+            conversations.c.channel,
+            conversations.c.thread,
+        )
+        .join(conversations)
+        .where(
+            inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown),
+            inbox.c.message_ref.is_not(None),
+            inbox.c.fate != "replaced",  # the newer version of the message bears it
+            inbox.c.receipt_not_before <= db_now(),
+        )
+        .order_by(inbox.c.seq)
+        .limit(limit)
+    )
+    return list((await tx.execute(statement)).all())
+
+
+async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:
+    """The platform shows this reaction (or never will)."""
+    await tx.execute(
+        update(inbox).where(inbox.c.seq == seq).values(receipt_shown=receipt, receipt_tries=0)
+    )
+
+
+async def try_later(tx: AsyncConnection, seq: int, seconds: float) -> None:
+    """The platform did not take it now."""
+    await tx.execute(
+        update(inbox)
+        .where(inbox.c.seq == seq)
+        .values(receipt_not_before=db_now() + seconds, receipt_tries=inbox.c.receipt_tries + 1)
+    )

@@ -1,0 +1,73 @@
+"""The committed messages of a conversation: appended under the fence, never rewritten."""
+
+from __future__ import annotations
+
+from sqlalchemy import Row, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from core.history import Message, blocks_to_json, message_from_json
+from storage.engine import db_now
+from storage.statements import new_id
+from storage.tables import calls, conversations, transcript
+
+
+async def append(tx: AsyncConnection, conversation_id: str, turn_id: str, message: Message) -> tuple[int, str]:
+    """Append one message; returns its position and its id. The conversation's row must be locked."""
+    this = conversations.c.id == conversation_id
+    position = int((await tx.execute(select(conversations.c.next_position).where(this))).scalar_one())
+    await tx.execute(update(conversations).where(this).values(next_position=position + 1))
+    event_id = new_id("event")
+    await tx.execute(
+        transcript.insert().values(
+            conversation_id=conversation_id,
+            position=position,
+            id=event_id,
+            turn_id=turn_id,
+            role=message.role,
+            blocks=blocks_to_json(message.blocks),
+            at=db_now(),
+        )
+    )
+    return position, event_id
+
+
+async def messages(tx: AsyncConnection, conversation_id: str, from_position: int = 0) -> list[Message]:
+    """The transcript from a position on, in order."""
+    statement = (
+        select(transcript.c.role, transcript.c.blocks)
+        .where(transcript.c.conversation_id == conversation_id, transcript.c.position >= from_position)
+        .order_by(transcript.c.position)
+    )
+    return [message_from_json(row.role, row.blocks) for row in (await tx.execute(statement)).all()]
+
+
+async def last_role(tx: AsyncConnection, conversation_id: str) -> str | None:
+    """Who spoke last."""
+    statement = (
+        select(transcript.c.role)
+        .where(transcript.c.conversation_id == conversation_id)
+        .order_by(transcript.c.position.desc())
+        .limit(1)
+    )
+    role = (await tx.execute(statement)).scalar()
+    return None if role is None else str(role)
+
+
+async def call_ids(tx: AsyncConnection, conversation_id: str) -> set[str]:
+    """Every call id that the conversation has used."""
+    return set((await tx.execute(select(calls.c.id).where(calls.c.conversation_id == conversation_id))).scalars())
+
+
+async def batch(tx: AsyncConnection, conversation_id: str) -> list[Row[tuple[object, ...]]]:
+    """The calls of the batch that is not closed yet, in the order in which the model made them."""
+    newest = (
+        select(func.max(calls.c.position))
+        .where(calls.c.conversation_id == conversation_id, calls.c.closed.is_(False))
+        .scalar_subquery()
+    )
+    statement = (
+        select(calls)
+        .where(calls.c.conversation_id == conversation_id, calls.c.position == newest)
+        .order_by(calls.c.number)
+    )
+    return list((await tx.execute(statement)).all())
