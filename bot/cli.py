@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -51,11 +50,9 @@ def run(arguments: Sequence[str]) -> int:
         code = watchkeeper.main(args=list(arguments), prog_name="watchkeeper", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # click takes it, and makes it an exit without words
+            return PIPE_CLOSED
         return end.code if isinstance(end.code, int) else FAILED
-    except BrokenPipeError:
-        # What is left to write has no reader; the interpreter must not try again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place at which one can be caught

@@ -1,0 +1,270 @@
+"""The real command, as people and scripts meet it: what it prints, and what it says when something fails."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OUTSIDE = ("SLACK_", "ANTHROPIC_", "OPENAI_", "DATABASE_", "REDIS_", "WATCHKEEPER_")
+COMMANDS = ["serve", "doctor", "manifest", "migrate", "policy", "policy explain", "settles", "show"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def watchkeeper(folder: Path, line: str, /, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in this folder with nothing in its environment but what is given."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
+    return subprocess.run(
+        [sys.executable, "-m", "bot", *line.split()],
+        cwd=folder,
+        env=inherited | {"PYTHONPATH": str(ROOT)} | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def refused(run: subprocess.CompletedProcess[str], code: int = 2) -> str:
+    """What it told people: one or two lines, no traceback, nothing on standard output."""
+    assert (run.returncode, run.stdout) == (code, ""), run.stderr
+    assert 1 <= len(run.stderr.splitlines()) <= 2
+    assert "Traceback" not in run.stderr
+    return run.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(tmp_path: Path, command: str) -> None:
+    run = watchkeeper(tmp_path, f"{command} --help")
+    assert run.returncode == 0
+    assert "Example:\n" in run.stdout
+    assert f"watchkeeper {command}" in run.stdout
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("nothing", "No such command 'nothing'"),
+        ("serve --prot 1", "No such option"),
+        ("show", "Missing argument 'CONVERSATION'"),
+        ("policy explain", "Missing option '--source'"),
+        ("policy explain --source mention --role boss", "'boss' is not one of"),
+        ("manifest --http localhost", "only to https:// addresses"),
+    ],
+)
+def test_wrong_use_is_told_in_two_lines(tmp_path: Path, line: str, words: str) -> None:
+    told = refused(watchkeeper(tmp_path, line))
+    assert words in told
+    assert "--help" in told
+
+
+@pytest.mark.parametrize(
+    "environ, words",
+    [
+        ({}, "SLACK_BOT_TOKEN is not set"),
+        ({"SLACK_BOT_TOKEN": "hunter2"}, "SLACK_BOT_TOKEN: does not start with xoxb-"),
+        ({"SLACK_BOT_TOKEN": "xoxb-1"}, "SLACK_APP_TOKEN is not set"),
+        ({"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}, "ANTHROPIC_API_KEY is not set"),
+        ({"WATCHKEEPER_PORT": "many"}, "WATCHKEEPER_PORT: 'many' is no port"),
+        ({"DATABASE_URL": "mysql://hunter2@x/y"}, "DATABASE_URL: has the scheme"),
+        ({"WATCHKEEPER_CONFIG": "gone.toml"}, "WATCHKEEPER_CONFIG: there is no file gone.toml"),
+    ],
+)
+def test_a_start_with_an_unusable_setting_ends_with_its_name(
+    tmp_path: Path, environ: dict[str, str], words: str
+) -> None:
+    told = refused(watchkeeper(tmp_path, "serve", **environ))
+    assert words in told
+    assert "hunter2" not in told
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor", "migrate", "policy", "settles", "show x"])
+def test_every_command_refuses_a_wrong_configuration(tmp_path: Path, command: str) -> None:
+    (tmp_path / "watchkeeper.toml").write_text("[worker]\npol_s = 1\n")
+    told = refused(watchkeeper(tmp_path, command))
+    assert told == ('watchkeeper: watchkeeper.toml, [worker]: unknown key "pol_s"; did you mean "poll_s"?\n')
+
+
+# --- policy ---
+
+
+def test_the_policy_in_force_is_printed_as_an_aligned_table(tmp_path: Path) -> None:
+    (tmp_path / "watchkeeper.toml").write_text(
+        '[[policy]]\nrole = "guest"\nchannel = "inc-*"\neffect = "start"\nrunning = false\n'
+    )
+    lines = watchkeeper(tmp_path, "policy").stdout.splitlines()
+    assert " ".join(lines[0].split()) == "rule source role marker addressed state channel effect"
+    assert " ".join(lines[1].split()) == "configured[1] any guest any any idle inc-* start"
+    assert " ".join(lines[-1].split()) == "default any any any any any any deny"
+    assert lines[0].index("effect") == lines[1].index("start")
+
+
+def test_a_configured_rule_that_can_never_decide_is_named(tmp_path: Path) -> None:
+    (tmp_path / "watchkeeper.toml").write_text(
+        '[[policy]]\nrole = "guest"\neffect = "deny"\n'
+        '[[policy]]\nrole = "guest"\nsource = "mention"\neffect = "start"\n'
+    )
+    told = watchkeeper(tmp_path, "policy").stdout.splitlines()[-1]
+    assert told == "configured[2] never decides: configured[1] stands before it"
+
+
+@pytest.mark.parametrize(
+    "options, effect, rule",
+    [
+        ("--source mention --role member", "start", "people_idle"),
+        ("--source mention --role member --running", "steer", "people"),
+        ("--source mention --role member --running --marker later", "queue", "later"),
+        ("--source thread_reply --role responder --addressed person", "context", "side_talk"),
+        ("--source mention --role guest", "start", "configured[1]"),
+        ("--source mention --role guest --channel general --running", "deny", "outsiders"),
+        ("--source alert --role member", "deny", "default"),
+    ],
+)
+def test_a_decision_is_explained_by_its_rule(tmp_path: Path, options: str, effect: str, rule: str) -> None:
+    (tmp_path / "watchkeeper.toml").write_text(
+        '[[policy]]\nsource = "mention"\nrole = "guest"\nrunning = false\n'
+        'effect = "start"\nreason = "Come in."\n'
+    )
+    run = watchkeeper(tmp_path, f"policy explain {options} --json")
+    said = json.loads(run.stdout)
+    assert (said["effect"], said["rule"], set(said)) == (effect, rule, {"effect", "rule", "reason"})
+    plainly = watchkeeper(tmp_path, f"policy explain {options}").stdout
+    assert plainly == f"{effect}, by the rule {rule}\n{said['reason']}\n"
+
+
+# --- manifest ---
+
+
+def test_the_manifest_is_json_for_socket_mode_or_for_http(tmp_path: Path) -> None:
+    made = json.loads(watchkeeper(tmp_path, "manifest").stdout)
+    assert made["settings"]["socket_mode_enabled"] is True
+    assert "app_mentions:read" in made["oauth_config"]["scopes"]["bot"]
+    address = "https://w.example.com/slack/events"
+    over_http = json.loads(watchkeeper(tmp_path, f"manifest --http {address}").stdout)
+    assert over_http["settings"]["event_subscriptions"]["request_url"] == address
+
+
+# --- records ---
+
+
+def test_reading_before_there_is_a_database_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    told = refused(watchkeeper(tmp_path, "settles"))
+    assert str(tmp_path / ".watchkeeper" / "watchkeeper.db") in told
+    assert "DATABASE_URL" in told
+
+
+def test_a_fresh_database_has_no_records(tmp_path: Path) -> None:
+    assert watchkeeper(tmp_path, "migrate").returncode == 0
+    assert watchkeeper(tmp_path, "settles").stdout == "no turn has ended yet\n"
+    assert watchkeeper(tmp_path, "settles --json").stdout == ""
+    assert "there is no conversation nowhere" in refused(watchkeeper(tmp_path, "show nowhere"), 1)
+
+
+def test_migrating_twice_is_harmless(tmp_path: Path) -> None:
+    first, second = watchkeeper(tmp_path, "migrate"), watchkeeper(tmp_path, "migrate")
+    assert first.stdout == second.stdout != ""
+
+
+def test_a_database_without_our_tables_is_told_apart(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "other.db").close()
+    told = refused(watchkeeper(tmp_path, "settles", DATABASE_URL="sqlite:///other.db"))
+    assert "watchkeeper migrate" in told
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database at all, but long enough to have a header" * 20)
+    for command in ("settles", "migrate"):
+        assert "not a database" in refused(watchkeeper(tmp_path, command, DATABASE_URL="sqlite:///notes.txt"))
+
+
+def test_records_can_be_read_while_another_process_writes(tmp_path: Path) -> None:
+    watchkeeper(tmp_path, "migrate")
+    writer = sqlite3.connect(tmp_path / ".watchkeeper" / "watchkeeper.db", isolation_level=None)
+    writer.execute("begin immediate")
+    assert watchkeeper(tmp_path, "settles").returncode == 0
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        ("sqlite:///no/such/folder/w.db", "there is no folder"),
+        ("sqlite:///blocked/w.db", "blocked"),
+        ("sqlite:///.", "is a folder"),
+    ],
+)
+def test_a_place_where_no_database_can_be_made_is_told(tmp_path: Path, url: str, words: str) -> None:
+    (tmp_path / "blocked").write_text("a file, not a folder")
+    assert words in refused(watchkeeper(tmp_path, "migrate", DATABASE_URL=url))
+
+
+# --- doctor ---
+
+
+def test_the_doctor_finds_no_fault_where_nothing_is_configured(tmp_path: Path) -> None:
+    run = watchkeeper(tmp_path, "doctor")
+    assert run.returncode == 0, run.stdout
+    assert [line.split()[0] for line in run.stdout.splitlines()[1:]] == ["ok", "ok", *["off"] * 5]
+
+
+def test_the_doctor_names_each_thing_that_does_not_work_and_its_mend(tmp_path: Path) -> None:
+    (tmp_path / "watchkeeper.toml").write_text(
+        '[tools.prometheus]\nurl = "http://127.0.0.1:9"\n'
+        '[[mcp]]\nname = "gone"\ncommand = ["no-such-program"]\n'
+    )
+    run = watchkeeper(
+        tmp_path,
+        "doctor",
+        SLACK_API_URL="http://127.0.0.1:9/api/",
+        SLACK_BOT_TOKEN="xoxb-hunter22",
+        SLACK_APP_TOKEN="xapp-hunter22",
+        ANTHROPIC_API_KEY="hunter22",
+        ANTHROPIC_BASE_URL="http://127.0.0.1:9",
+    )
+    assert run.returncode == 1
+    assert [line.split()[0] for line in run.stdout.splitlines()[1:]] == ["ok", "ok", *["FAILED"] * 5]
+    assert all("; " in line for line in run.stdout.splitlines() if line.startswith("FAILED"))
+    assert "hunter22" not in run.stdout + run.stderr
+
+
+# --- pipes and signals ---
+
+
+def test_a_reader_that_goes_away_is_no_failure_to_speak_of(tmp_path: Path) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bot", "policy"],
+        cwd=tmp_path,
+        env=inherited | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=30) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
+    program = (
+        "import bot.commands.policy as p, os, signal, sys\n"
+        "p.load = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from bot.cli import run\n"
+        "sys.exit(run(['policy']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=inherited | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
