@@ -41,10 +41,18 @@ class SlackApi:
         self.client = client
         self._budget = budget or Budget()
 
+    async def turn(self, method: str, priority: Priority, channel: str) -> None:
+        """Wait for one call's share of the budget, for a caller that then sends what is newest with `send`."""
+        await self._budget.turn(method, priority, channel)
+
     async def call(self, method: str, priority: Priority = Priority.POST, /, **args: Json) -> dict[str, Json]:
         """Call a method, leaving out arguments that are None. Every failure is one of ours (bot.errors)."""
-        given = {name: value for name, value in args.items() if value is not None}
         await self._budget.turn(method, priority, args.get("channel"))
+        return await self.send(method, **args)
+
+    async def send(self, method: str, /, **args: Json) -> dict[str, Json]:
+        """As `call`, for a caller that has waited for its turn."""
+        given = {name: value for name, value in args.items() if value is not None}
         try:
             return await self._send(method, given)
         except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError) as error:

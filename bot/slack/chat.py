@@ -1,6 +1,7 @@
 """The `Chat` port over Slack's Web API.
 
-One card is written by one caller at a time; that is the caller's business: only it knows which state is newer.
+One card is written by one caller at a time; that is the caller's business: only it knows which state is
+newer.
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ class SlackChat:
         self._plain_until: dict[str, float] = {}
         self._metadata_in_private = True
 
-    # --- writing ----------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------
 
-    async def show_card(self, thread: Thread, ref: str | None, card: Card, *, urgent: bool) -> str:
-        """Post or update the card, in the simplest form that Slack takes: rich, plain, words only."""
+    async def card_slot(self, thread: Thread, ref: str | None, *, urgent: bool) -> None:
+        """Wait for the budget of the method that will show the card."""
+        method = "chat.postMessage" if ref is None else "chat.update"
         priority = Priority.URGENT if urgent else Priority.PROGRESS
+        await self._api.turn(method, priority, thread.channel)
+
+    async def show_card(self, thread: Thread, ref: str | None, card: Card) -> str:
+        """Post or update the card, in the simplest form that Slack takes: rich, plain, words only."""
         richest = self._richest(thread.workspace)
         for richness in (form for form in Richness if form >= richest):
             try:
-                shown = await self._show(thread, ref, draw_card(card, richness), priority)
+                shown = await self._show(thread, ref, draw_card(card, richness))
             except Permanent as refused:
                 if refused.code not in BLOCKS_REFUSED or richness is Richness.TEXT:
                     raise
@@ -71,12 +77,12 @@ class SlackChat:
         if post.chart is not None:
             return await self._post_chart(thread, post, post.chart)
         try:
-            return await self._post(thread, draw_post(post, self._hosts), Priority.POST)
+            return await self._post(thread, draw_post(post, self._hosts))
         except Permanent as refused:
             if refused.code not in BLOCKS_REFUSED:
                 raise
             log.warning("slack_refused_a_post", kind=post.kind, error=str(refused))
-            return await self._post(thread, draw_post(post, self._hosts, Richness.TEXT), Priority.POST)
+            return await self._post(thread, draw_post(post, self._hosts, Richness.TEXT))
 
     async def tell_privately(self, thread: Thread, user_id: str, text: str) -> None:
         """An ephemeral message. Slack documents no metadata for it: it goes without where that is refused."""
@@ -117,7 +123,7 @@ class SlackChat:
         except Gone:
             return
 
-    # --- reading ----------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------
 
     async def find(self, thread: Thread, since: float) -> list[Found]:
         """Our messages in the thread."""
@@ -149,17 +155,20 @@ class SlackChat:
         is_plain = time.monotonic() < self._plain_until.get(workspace, 0.0)
         return Richness.PLAIN if is_plain else Richness.RICH
 
-    async def _show(self, thread: Thread, ref: str | None, drawing: Drawing, priority: Priority) -> str:
+    async def _show(self, thread: Thread, ref: str | None, drawing: Drawing) -> str:
         if ref is None:
-            return await self._post(thread, drawing, priority)
-        await self._api.call("chat.update", priority, channel=thread.channel, ts=ref, **drawing.arguments())
+            return await self._send_post(thread, drawing)
+        await self._api.send("chat.update", channel=thread.channel, ts=ref, **drawing.arguments())
         return ref
 
-    async def _post(self, thread: Thread, drawing: Drawing, priority: Priority) -> str:
+    async def _post(self, thread: Thread, drawing: Drawing) -> str:
+        await self._api.turn("chat.postMessage", Priority.POST, thread.channel)
+        return await self._send_post(thread, drawing)
+
+    async def _send_post(self, thread: Thread, drawing: Drawing) -> str:
         """Previews are fetched with whatever the URL carries, so none are asked for."""
-        answer = await self._api.call(
+        answer = await self._api.send(
             "chat.postMessage",
-            priority,
             channel=thread.channel,
             thread_ts=thread.thread,
             unfurl_links=False,
@@ -181,7 +190,7 @@ class SlackChat:
         drawing = draw_chart(post, file_id)
 
         async def show() -> str:
-            return await self._post(thread, drawing, Priority.POST)
+            return await self._post(thread, drawing)
 
         return await _when_ready(show)
 
