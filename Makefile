@@ -3,6 +3,8 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Sets are walked in the same order in every run and in every worker of a parallel one.
+export PYTHONHASHSEED := 0
 
 VENV := .venv
 PY := $(VENV)/bin/python

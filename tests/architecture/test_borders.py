@@ -1,5 +1,7 @@
 """Borders that no import contract can see: what the tests lean on, and what the repository may name."""
 
+import tomllib
+
 from tests.architecture.sources import OURS, ROOT, imported_modules, project_files, python_files, tree
 
 # In pieces, so that this file does not name them itself.
@@ -60,3 +62,16 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
         if host in text
     ]
     assert found == []
+
+
+def test_every_folder_of_bot_has_its_floor_in_the_import_contract() -> None:
+    """A folder that no contract names could import whatever it likes."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    floors = next(
+        contract["layers"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("floors of bot")
+    )
+    placed = {name.strip(" ()") for layer in floors for name in layer.split("|")}
+    folders = {".".join(path.parts[:2]) for path in python_files("bot") if len(path.parts) > 2}
+    assert sorted(folders - placed) == []
