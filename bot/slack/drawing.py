@@ -1,7 +1,8 @@
 """A message as Slack takes it, and the few blocks that we draw with. Pure, knows Slack's limits.
 
-Limits: docs.slack.dev/reference/block-kit/blocks; the cumulative one (`msg_blocks_too_long`) is undocumented and
-lies at about 12,000 characters (https://github.com/slackapi/bolt-js/issues/2509), so we keep to 9,000 bytes.
+Limits: docs.slack.dev/reference/block-kit/blocks; the cumulative one (`msg_blocks_too_long`) is undocumented
+and lies at about 12,000 characters (https://github.com/slackapi/bolt-js/issues/2509), so we keep to 9,000
+bytes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ async def _body(request: web.Request) -> bytes | None:
 def _verified(raw: bytes, request: web.Request, verifier: SignatureVerifier) -> str | None:
     """The body as text if Slack signed it within five minutes.
 
-    The verifier raises on a timestamp that is no number and on a signature that is not ASCII, hence the guards.
+    The verifier raises on a timestamp that is no number and on a signature that is not ASCII, hence the
+    guards.
     """
     timestamp = request.headers.get("X-Slack-Request-Timestamp", "")
     signature = request.headers.get("X-Slack-Signature", "")

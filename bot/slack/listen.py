@@ -1,10 +1,11 @@
 """The Bolt app: whatever Slack sends is stored first and acknowledged then.
 
-Bolt acknowledges an event before it runs a listener and drops the listener's task, so there are no listeners: one
-global middleware stores and answers. It answers everything that is verified and for us, because an event without a
-listener would be a 404 and come three times more. Anything but a 200 is an error for Slack over HTTP and no
-acknowledgement in Socket Mode, and Slack sends the event again: at once, after a minute, after five.
-(Read in slack_bolt 1.30: app/async_app.py, listener/asyncio_runner.py, adapter/socket_mode/async_internals.py.)
+Bolt acknowledges an event before it runs a listener and drops the listener's task, so there are no
+listeners: one global middleware stores and answers. It answers everything that is verified and for us,
+because an event without a listener would be a 404 and come three times more. Anything but a 200 is an error
+for Slack over HTTP and no acknowledgement in Socket Mode, and Slack sends the event again: at once, after a
+minute, after five. (Read in slack_bolt 1.30: app/async_app.py, listener/asyncio_runner.py,
+adapter/socket_mode/async_internals.py.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Web API methods that we use: one table from which scopes, budgets and the form of the call are read.
 
 Scopes and tiers: docs.slack.dev/reference/methods (one page each), docs.slack.dev/apis/web-api/rate-limits
-A tier is a floor ("50+ a minute") per method, workspace and app; we stay a little below it, because a minute of
-ours and a minute of Slack's are not the same.
+A tier is a floor ("50+ a minute") per method, workspace and app; we stay a little below it, because a minute
+of ours and a minute of Slack's are not the same.
 """
 
 from __future__ import annotations

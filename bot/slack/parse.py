@@ -1,8 +1,9 @@
 """What an event of Slack means: an arrival, an edit, a deletion, or nothing. Pure; odd payloads are nothing.
 
-Rule 1: the key of a message is (team, channel, ts), never the event's id. One message arrives as `message` and
-as `app_mention`, in either order, sometimes twice (https://github.com/JJtmc1234/carl/issues/11), and a mention
-with a file as `message` alone (https://github.com/slackapi/bolt-python/issues/925): always the same arrival.
+Rule 1: the key of a message is (team, channel, ts), never the event's id. One message arrives as `message`
+and as `app_mention`, in either order, sometimes twice (https://github.com/JJtmc1234/carl/issues/11), and a
+mention with a file as `message` alone (https://github.com/slackapi/bolt-python/issues/925): always the same
+arrival.
 Rule 2: nothing of our own comes in.
 """
 

@@ -2,8 +2,8 @@
 
 The client reconnects by itself, but has been seen alive with a dead socket for hours
 (https://github.com/NousResearch/hermes-agent/issues/14326) and stuck after a failed reconnect
-(https://github.com/slackapi/python-slack-sdk/issues/1446). So signs of life are watched here, and when there is none
-for a while, everything is torn down and made anew.
+(https://github.com/slackapi/python-slack-sdk/issues/1446). So signs of life are watched here, and when there
+is none for a while, everything is torn down and made anew.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SocketMode:
         return "" if self.connected else self._trouble
 
     async def start(self) -> None:
-        """Open it and keep it open. Raises Permanent when Slack rejects the app token; else it goes on trying."""
+        """Open it and keep it open. Permanent when Slack rejects the app token; else it goes on trying."""
         try:
             self._line = await self._opened()
         except Permanent as rejected:
@@ -82,7 +82,7 @@ class SocketMode:
         self._trouble = "Socket Mode is closed"
 
     async def _keep(self) -> None:
-        """Look after the line for ever; after a failure wait longer each time, never all processes in step."""
+        """Look after the line; after a failure wait longer each time, never all processes in step."""
         pause = LOOK_EVERY_S
         while True:
             await asyncio.sleep(pause if self._line is None else LOOK_EVERY_S)
@@ -142,7 +142,8 @@ class Line(AsyncSocketModeHandler):
     def broken(self, dead_after_s: float) -> bool:
         """Whether it is time for a new line: silent, or without a socket for longer than a reconnect takes.
 
-        The client looks for a closed socket only every ten seconds, and tries a used-up address again and again.
+        The client looks for a closed socket only every ten seconds, and tries a used-up address again and
+        again.
         """
         now = time.monotonic()
         if self.alive(dead_after_s):

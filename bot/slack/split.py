@@ -1,7 +1,7 @@
 """Long Markdown in parts that each fit one message, code fences closed and opened again. Pure.
 
-A section may have 3,000 characters after escaping (docs.slack.dev/reference/block-kit/blocks/section-block), a
-message about 9,000 bytes, of which the fallback text takes half.
+A section may have 3,000 characters after escaping (docs.slack.dev/reference/block-kit/blocks/section-block),
+a message about 9,000 bytes, of which the fallback text takes half.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ RULE = re.compile(r"^[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3
 BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
 ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 STRIKE = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~")
-# Private-use characters stand for finished pieces while a line is styled; the model's own are taken out before.
+# Private-use characters stand for finished pieces while a line is styled; the model's own are taken out
+# before.
 HOLD, HELD = "\ue000", re.compile("\ue000(\\d+)\ue001")
 PRIVATE = re.compile("[\ue000-\ue003]")
 BOLD_MARK = "\ue002"
@@ -55,7 +56,7 @@ def to_mrkdwn(markdown: str, hosts: Hosts = frozenset()) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """One line for a place that reads no markup, such as a task's title; signs that could mean something go."""
+    """One line for a place that reads no markup, such as a task's title: without signs that mean something."""
     line = " ".join(tidied(text).split()).replace("<", "‹").replace(">", "›")
     return unpinging(clamped(line, most))
 
