@@ -1,0 +1,175 @@
+"""Draws the tables in these pages from the program: `python -m docs.draw`. A test fails when one is stale.
+
+A table stands between `<!-- drawn: NAME -->` and `<!-- end -->`; everything else is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from bot.settings import sections
+from bot.settings.environment import VARIABLES
+from bot.slack.methods import EVENTS, METHODS
+from core.arrivals import Addressed, AuthorRole, Marker, Source
+from core.policy import BUILT_IN, DEFAULT, Rule, Situation, decide, policy
+
+FOLDER = Path(__file__).parent
+DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("[model]", sections.ModelSection),
+    ("[worker]", sections.WorkerSection),
+    ("[card]", sections.CardSection),
+    ("[reaper]", sections.ReaperSection),
+    ("[slack]", sections.SlackSection),
+    ("[[policy]]", sections.PolicyEntry),
+    ("[tools.prometheus]", sections.PrometheusSection),
+    ("[tools.NAME]", sections.ToolSection),
+    ("[[mcp]]", sections.McpEntry),
+    ("[budget]", sections.BudgetSection),
+    ("[[automation]]", sections.AutomationEntry),
+)
+KINDS: Mapping[object, str] = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    lines = [tuple(heads)]
+    lines += [tuple("---" for _ in lines[0]), *(tuple(row) for row in rows)]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def variables() -> str:
+    """The environment variables."""
+    return table(
+        ("variable", "meaning", "without it", "secret"),
+        ((f"`{v.name}`", v.meaning, v.default, "yes" if v.secret else "") for v in VARIABLES),
+    )
+
+
+def keys() -> str:
+    """Every key of the configuration file, section by section."""
+    return "\n".join(_section(head, model) for head, model in SECTIONS)
+
+
+def _section(head: str, model: type[BaseModel]) -> str:
+    rows = [
+        (f"`{field.alias or name}`", _kind(field.annotation), _default(field), field.description or "")
+        for name, field in model.model_fields.items()
+    ]
+    drawn = table(("key", "value", "default", "meaning"), rows) if rows else ""
+    return f"### `{head}`\n\n{model.__doc__ or ''}\n\n{drawn}".rstrip() + "\n"
+
+
+def _kind(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation in KINDS:
+        return KINDS[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return ", ".join(f"`{member.value}`" for member in annotation)
+    if origin is Literal:
+        return ", ".join(f"`{word}`" for word in arguments)
+    if origin in {Union, types.UnionType}:
+        return _kind(next(part for part in arguments if part is not type(None)))
+    if origin is tuple:
+        return f"list of: {_kind(arguments[0])}"
+    if origin is dict:
+        return "table of texts"
+    return _kind(arguments[0])  # Annotated
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined:
+        return "required"
+    if field.default in (None, (), {}):
+        return "none"
+    return f"`{field.default}`"
+
+
+def rules() -> str:
+    """The built-in policy table."""
+    rows = [_rule(rule) for rule in BUILT_IN]
+    rows.append(
+        (f"`{DEFAULT.rule}`", "any", "any", "any", "any", "any", DEFAULT.effect.value, DEFAULT.reason)
+    )
+    return table(("rule", "source", "role", "marker", "addressed", "state", "effect", "reason"), rows)
+
+
+def _rule(rule: Rule) -> tuple[str, ...]:
+    return (
+        f"`{rule.name}`",
+        _words(rule.sources, Source),
+        _words(rule.roles, AuthorRole),
+        _words(rule.markers, Marker),
+        _words(rule.addressed, Addressed),
+        "any" if rule.running is None else "running" if rule.running else "idle",
+        f"{rule.effect}, silently" if rule.silent else rule.effect.value,
+        rule.reason,
+    )
+
+
+def _words(members: Collection[Enum], kind: type[Enum]) -> str:
+    return ", ".join(str(member.value) for member in kind if member in members) or "any"
+
+
+def effects() -> str:
+    """What a plain message does, for every source and role: running / idle."""
+    in_force = policy()
+
+    def cell(source: Source, role: AuthorRole) -> str:
+        both = [
+            decide(in_force, Situation(source, role, running=running)).effect for running in (True, False)
+        ]
+        return " / ".join(both) if both[0] is not both[1] else both[0].value
+
+    return table(
+        ("", *(role.value for role in AuthorRole)),
+        ((source.value, *(cell(source, role) for role in AuthorRole)) for source in Source),
+    )
+
+
+def scopes() -> str:
+    """Each scope of the Slack app and what needs it."""
+    needs: dict[str, list[str]] = {}
+    for name, wanted in [*EVENTS.items(), *((name, method.scopes) for name, method in METHODS.items())]:
+        for scope in wanted:
+            needs.setdefault(scope, []).append(f"`{name}`")
+    return table(("scope", "needed by"), ((f"`{scope}`", ", ".join(needs[scope])) for scope in sorted(needs)))
+
+
+DRAWINGS: Mapping[str, Callable[[], str]] = {
+    "variables": variables,
+    "keys": keys,
+    "rules": rules,
+    "effects": effects,
+    "scopes": scopes,
+}
+
+
+def redrawn(text: str) -> str:
+    """The page with its tables as they are now."""
+    return DRAWN.sub(lambda found: f"{found[1]}\n{DRAWINGS[found[2]]()}\n{found[3]}", text)
+
+
+def pages() -> list[Path]:
+    """All pages, those without drawings too."""
+    return sorted(FOLDER.glob("*.md"))
+
+
+def main() -> None:
+    """Bring every page up to date."""
+    for page in pages():
+        page.write_text(redrawn(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
