@@ -9,6 +9,7 @@ https://docs.claude.com/en/api/messages, https://docs.claude.com/en/docs/agents-
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
@@ -42,6 +43,7 @@ _SENT_BACK: Mapping[str, frozenset[str]] = {
     "text_editor_code_execution_tool_result": frozenset({"type", "tool_use_id", "content"}),
     "tool_search_tool_result": frozenset({"type", "tool_use_id", "content"}),
 }
+_WITH_BUDGET = re.compile(r"claude-(?:[23]|(?:opus|sonnet|haiku)-4-(?:[0-5]\b|20\d{6}))")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _MARKABLE = frozenset({"text", "tool_result"})
 
@@ -56,7 +58,7 @@ def request_body(
     turns = _turns(request.messages)
     body: WireBlock = {"model": model, "max_tokens": max_tokens}
     if thinking_tokens > 0:
-        body |= _thinking(turns, max_tokens, max(thinking_tokens, MIN_THINKING))
+        body |= _thinking(turns, model, max_tokens, max(thinking_tokens, MIN_THINKING))
     if request.tools:
         body["tools"] = [_tool(spec) for spec in sorted(request.tools, key=lambda spec: spec.name)]
     instructions = clean_text(request.instructions)
@@ -179,22 +181,33 @@ def _is_paused(blocks: list[WireBlock]) -> bool:
     return any(str(b["type"]).endswith("_tool_use") and b.get("id") not in answered for b in blocks)
 
 
-def _thinking(turns: list[Turn], max_tokens: int, budget: int) -> WireBlock:
-    """Thinking is on, but off for one request when the running tool loop has lost its thinking blocks.
+def _thinking(turns: list[Turn], model: str, max_tokens: int, budget: int) -> WireBlock:
+    """Thinking, in the way that the model takes; what is thought counts towards max_tokens.
 
-    "Expected `thinking` or `redacted_thinking`, but found `tool_use`" (anomalyco/opencode#3077).
+    Claude models after 4.5 decide themselves how much, and refuse a budget.
+    https://platform.claude.com/docs/en/build-with-claude/thinking
     """
-    running: list[WireBlock] = []
-    for role, blocks in reversed(turns):
-        types = {block["type"] for block in blocks}
-        if role is Role.USER and "tool_result" not in types:
-            break
-        if role is Role.ASSISTANT and "tool_use" in types:
-            running.append(blocks[0])
-    if any(first["type"] not in _THINKING for first in running):
+    room: WireBlock = {"max_tokens": max_tokens + budget}
+    if "claude-" in model and not _WITH_BUDGET.search(model):
+        return {**room, "thinking": {"type": "adaptive"}}
+    if _lost_its_thinking(turns):
         return {"thinking": {"type": "disabled"}}
-    # Thinking counts towards max_tokens, which must be larger.
-    return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    return {**room, "thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _lost_its_thinking(turns: list[Turn]) -> bool:
+    """Whether a message of the running tool loop lacks the thinking that a budget demands of it.
+
+    "Expected `thinking` or `redacted_thinking`, but found `tool_use`" (anomalyco/opencode#3077):
+    then it is off for this one request.
+    """
+    for role, blocks in reversed(turns):
+        types = [block["type"] for block in blocks]
+        if role is Role.USER and "tool_result" not in types:
+            return False
+        if role is Role.ASSISTANT and "tool_use" in types and types[0] not in _THINKING:
+            return True
+    return False
 
 
 def characters(body: Mapping[str, Json]) -> int:
