@@ -7,10 +7,11 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 
 import structlog
+from slack_sdk.web.async_client import AsyncWebClient
 
 from bot import schedule
 from bot.errors import Permanent, Temporary, Unusable
@@ -34,7 +35,8 @@ from bot.slack.connect import Connection
 from bot.slack.http import slack_events_handler
 from bot.slack.listen import slack_app
 from bot.slack.socket import SocketMode
-from bot.tools.mcp import McpEntry, McpProvider
+from bot.tools.mcp import McpProvider
+from bot.tools.mcp_transport import McpEntry
 from bot.tools.prometheus import PrometheusProvider
 from bot.tools.provider import Provider
 from bot.tools.registry import ToolBox
@@ -86,7 +88,9 @@ class _Service:
         self._connection = Connection(SlackApi(self._slack_client()))
         self._chat = SlackChat(self._connection, link_hosts=frozenset(settings.file.slack.link_hosts))
         self._reaper = self._build_reaper()
-        self._acceptor = Acceptor(database, self._bells, self._redactor.redact, self._reaper.release_lost_card)
+        self._acceptor = Acceptor(
+            database, self._bells, self._redactor.redact, self._reaper.release_lost_card
+        )
         self._app = slack_app(
             accept=self._acceptor.accept, connection=self._connection, signing_secret=self._signing_secret
         )
@@ -110,7 +114,7 @@ class _Service:
         await self._reaper.settle_dead_turns()
         self._start_loops()
         scheduler = schedule.started(self._jobs())
-        log.info("serving", worker=self._worker_name, address="%s:%s" % server.address)
+        log.info("serving", worker=self._worker_name, address=":".join(map(str, server.address)))
         await self._ended.wait()
         scheduler.shutdown(wait=False)
         await self._end()
@@ -123,7 +127,7 @@ class _Service:
         secret = self._settings.env.slack_signing_secret
         return secret.get_secret_value() if secret else ""
 
-    def _slack_client(self):  # type: ignore[no-untyped-def]
+    def _slack_client(self) -> AsyncWebClient:
         token = self._settings.env.slack_bot_token
         if token is None:
             raise Unusable("SLACK_BOT_TOKEN is not set")
@@ -237,7 +241,7 @@ class _Service:
                 await self._socket.start()
             except Permanent as error:
                 raise _rejected("SLACK_APP_TOKEN", error) from None
-        self._keep_once("lost cards", self._release_lost_cards)
+        self._keep_once("lost cards", self._release_lost_cards())
 
     async def _release_lost_cards(self) -> None:
         await self._reaper.release_lost_cards(time.time())
@@ -287,11 +291,11 @@ class _Service:
             schedule.Job("sweep cards", reaper.every_s, sweep),
         )
 
-    def _keep(self, name: str, loop: Callable[[], object]) -> None:
-        self._tasks.append(asyncio.create_task(forever(name, loop), name=name))  # type: ignore[arg-type]
+    def _keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(forever(name, loop), name=name))
 
-    def _keep_once(self, name: str, work: Callable[[], object]) -> None:
-        self._tasks.append(asyncio.create_task(work(), name=name))  # type: ignore[arg-type]
+    def _keep_once(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=name))
 
     # --- ending -------------------------------------------------------------------------------------------------------
 
@@ -313,5 +317,7 @@ class _Service:
 
 def _rejected(variable: str, error: Permanent) -> Exception:
     if error.code in REJECTED:
-        return Unusable(f"{variable}: Slack rejects the token ({error.code}); copy it anew from the app's settings")
+        return Unusable(
+            f"{variable}: Slack rejects the token ({error.code}); copy it anew from the app's settings"
+        )
     return Temporary(str(error))

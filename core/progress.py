@@ -81,10 +81,12 @@ def card_of(
 ) -> Card:
     """The card that a turn should show at this time."""
     lines = tuple(_line(call, now) for call in calls)
-    common = {"turn_id": turn.turn_id, "goal": turn.goal, "usage": usage, "started_at": turn.started_at}
     if turn.reason is None:
         return Card(
-            **common,
+            turn_id=turn.turn_id,
+            goal=turn.goal,
+            usage=usage,
+            started_at=turn.started_at,
             state=CardState.LIVE,
             headline=_live_headline(turn, calls, now),
             activity=turn.activity or _activity(calls),
@@ -94,7 +96,10 @@ def card_of(
             stoppable=turn.stopping_for is None,
         )
     return Card(
-        **common,
+        turn_id=turn.turn_id,
+        goal=turn.goal,
+        usage=usage,
+        started_at=turn.started_at,
         state=CardState.RELEASED,
         headline=_released_headline(turn),
         lines=tuple(_at_rest(line) for line in lines),

@@ -370,6 +370,7 @@ def _runs_past(turn: Turn, held: Held) -> bool:
     """Whether a protected generation goes on although this signal holds."""
     return turn.protected and held.signal is Signal.STEER
 
+
 def _to_safe_point(turn: Turn) -> Decision:
     return replace(turn, phase=Phase.AT_SAFE_POINT, rang=False), (Probe(),)
 

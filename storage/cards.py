@@ -96,10 +96,10 @@ async def records(tx: AsyncConnection, card_id: str) -> CardRecords:
     """Everything that a card is made of."""
     card = (await tx.execute(select(cards).where(cards.c.id == card_id))).one()
     turn = (await tx.execute(select(turns).where(turns.c.id == card.turn_id))).one()
-    settlement = (
-        await tx.execute(select(settlements).where(settlements.c.turn_id == turn.id))
-    ).first()
-    of_card = (await tx.execute(select(turns.c.id, turns.c.started_at).where(turns.c.card_id == card_id))).all()
+    settlement = (await tx.execute(select(settlements).where(settlements.c.turn_id == turn.id))).first()
+    of_card = (
+        await tx.execute(select(turns.c.id, turns.c.started_at).where(turns.c.card_id == card_id))
+    ).all()
     same_card = [row.id for row in of_card]
     call_rows = (
         await tx.execute(
@@ -113,7 +113,11 @@ async def records(tx: AsyncConnection, card_id: str) -> CardRecords:
     steers = (
         await tx.execute(
             select(inbox)
-            .where(inbox.c.conversation_id == turn.conversation_id, inbox.c.effect == "steer", inbox.c.turn_id.in_(analysis))
+            .where(
+                inbox.c.conversation_id == turn.conversation_id,
+                inbox.c.effect == "steer",
+                inbox.c.turn_id.in_(analysis),
+            )
             .order_by(inbox.c.seq)
         )
     ).all()
@@ -151,7 +155,9 @@ async def _asked_by(tx: AsyncConnection, turn: Row[Any]) -> tuple[str | None, st
 async def begin_post(tx: AsyncConnection, card_id: str) -> None:
     """Mark that the card is about to be posted, so that a lost answer is looked for before it is posted again."""
     await tx.execute(
-        update(cards).where(cards.c.id == card_id, cards.c.posting_since.is_(None)).values(posting_since=db_now())
+        update(cards)
+        .where(cards.c.id == card_id, cards.c.posting_since.is_(None))
+        .values(posting_since=db_now())
     )
 
 
@@ -170,8 +176,8 @@ async def shown(
     await tx.execute(
         update(cards).where(cards.c.id == card_id, cards.c.wanted == revision).values(urgent=False)
     )
-    earlier = and_(turns.c.card_id == card_id, turns.c.id != turn_id)
-    named = select(turns.c.id).where(or_(earlier, and_(turns.c.id == turn_id, released)))
+    of_card = turns.c.card_id == card_id
+    named = select(turns.c.id).where(of_card if released else and_(of_card, turns.c.id != turn_id))
     await tx.execute(
         update(settlements)
         .where(settlements.c.turn_id.in_(named), settlements.c.card_released_at.is_(None))
@@ -233,9 +239,8 @@ async def give_up(tx: AsyncConnection, card_id: str, why: str) -> None:
 
 async def sweep(tx: AsyncConnection, grace_s: float) -> int:
     """Ask again for every card that is still live so long after its turn's settle; returns how many."""
-    late = (
-        select(settlements.c.turn_id)
-        .where(settlements.c.card_released_at.is_(None), settlements.c.settled_at < db_now() - grace_s)
+    late = select(settlements.c.turn_id).where(
+        settlements.c.card_released_at.is_(None), settlements.c.settled_at < db_now() - grace_s
     )
     result = await tx.execute(
         update(cards)

@@ -132,9 +132,7 @@ async def set_aside(tx: AsyncConnection, fence: Fence) -> None:
     at = await now(tx)
     waited = at - await _waiting_since(tx, conversation)
     await tx.execute(
-        update(inbox)
-        .where(*_wishes_of(fence.conversation_id))
-        .values(fate=Fate.CONTEXT, receipt=None)
+        update(inbox).where(*_wishes_of(fence.conversation_id)).values(fate=Fate.CONTEXT, receipt=None)
     )
     await tx.execute(
         update(conversations)

@@ -30,7 +30,13 @@ class Decided:
 
 
 async def decide(
-    tx: AsyncConnection, seq: int, policy: Policy, *, role: AuthorRole, author_name: str, told: str | None = None
+    tx: AsyncConnection,
+    seq: int,
+    policy: Policy,
+    *,
+    role: AuthorRole,
+    author_name: str,
+    told: str | None = None,
 ) -> Decided:
     """Fix the effect of a message. `told` replaces the reason in a refusal (the writer could not be looked up)."""
     row = (await tx.execute(select(inbox).where(inbox.c.seq == seq))).one()
@@ -96,7 +102,9 @@ async def _can_stop(tx: AsyncConnection, row: Row[Any], conversation: Row[Any]) 
     return bool(turn.read_up_to < row.seq)
 
 
-async def _record(tx: AsyncConnection, row: Row[Any], role: AuthorRole, author_name: str, verdict: Verdict) -> None:
+async def _record(
+    tx: AsyncConnection, row: Row[Any], role: AuthorRole, author_name: str, verdict: Verdict
+) -> None:
     receipt = RECEIPT[verdict.effect] if row.message_ref and not row.author_is_bot else None
     await tx.execute(
         update(inbox)
@@ -137,16 +145,22 @@ async def _keep_gathering(tx: AsyncConnection, conversation_id: str) -> None:
 # --- one function for each effect ------------------------------------------------------------------------------------
 
 
-async def _wait(tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None) -> None:
+async def _wait(
+    tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None
+) -> None:
     """Nothing more: a worker finds it."""
 
 
-async def _steer(tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None) -> None:
+async def _steer(
+    tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None
+) -> None:
     await _raise_signal(tx, row.conversation_id)
     await cards.want(tx, conversation.active_turn)
 
 
-async def _stop(tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None) -> None:
+async def _stop(
+    tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None
+) -> None:
     """Set the tombstone: on the turn that runs, else on the messages stored before it."""
     await tx.execute(
         tombstones.insert().values(
@@ -168,7 +182,9 @@ async def _stop(tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verd
     )
 
 
-async def _deny(tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None) -> None:
+async def _deny(
+    tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None
+) -> None:
     if verdict.silent or row.author_is_bot:
         return
     once = f"deny:{row.conversation_id}:{row.author_id}"

@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import event, func, text
+from sqlalchemy import event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Double
 
 from storage.errors import DatabaseUnusable
@@ -29,19 +30,19 @@ BUSY_TIMEOUT_S = 5.0
 TRIES = 3
 
 
-class db_now(func.GenericFunction[float]):  # type: ignore[misc,name-defined]  # noqa: N801
+class db_now(FunctionElement[float]):  # noqa: N801  reads like the SQL function that it is
     """The database's own clock, in seconds since the epoch, read when the statement runs and not when it began."""
 
-    type = Double()
+    type: Double[float] = Double()
     inherit_cache = True
 
 
-@compiles(db_now, "sqlite")  # type: ignore[no-untyped-call,untyped-decorator]
+@compiles(db_now, "sqlite")
 def _sqlite_now(element: db_now, compiler: SQLCompiler, **_: Any) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
-@compiles(db_now, "postgresql")  # type: ignore[no-untyped-call,untyped-decorator]
+@compiles(db_now, "postgresql")
 def _postgres_now(element: db_now, compiler: SQLCompiler, **_: Any) -> str:
     return "extract(epoch from clock_timestamp())::double precision"
 
@@ -111,7 +112,9 @@ class Database:
 def _sqlite(url: URL, *, read_only: bool) -> Database:
     """One connection that writes, a few that read; WAL, so that neither waits for the other."""
     if read_only and url.database and not Path(url.database).exists():
-        raise DatabaseUnusable(f"there is no database at {url.database}: set DATABASE_URL to the one that is used")
+        raise DatabaseUnusable(
+            f"there is no database at {url.database}: set DATABASE_URL to the one that is used"
+        )
     writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=60)
     reader = create_async_engine(url, pool_size=4, max_overflow=4)
     for engine, writes in ((writer, True), (reader, False)):

@@ -151,7 +151,9 @@ async def _delete(tx: AsyncConnection, deletion: Deletion, at: float) -> Stored:
         return Stored(conversation_id, row.seq)
     if row.fate in (Fate.READ, Fate.CONTEXT):
         words = f"{row.author_name or row.author_id} deleted an earlier message:\n{row.text}"
-        return Stored(conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, "", at)))
+        return Stored(
+            conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, "", at))
+        )
     return Stored(conversation_id, None)
 
 

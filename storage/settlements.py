@@ -159,7 +159,9 @@ async def _free_conversation(
         values["lost_in_a_row"] = conversations.c.lost_in_a_row + 1
     elif not goes_on(ending.reason):
         values["lost_in_a_row"] = 0
-    await tx.execute(update(conversations).where(conversations.c.id == fence.conversation_id).values(**values))
+    await tx.execute(
+        update(conversations).where(conversations.c.id == fence.conversation_id).values(**values)
+    )
 
 
 async def _last_heard(tx: AsyncConnection, conversation_id: str) -> float:

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.inbox import Fate
 from core.policy import Effect
-from core.settle import Mark
 from core.reasons import Reason
+from core.settle import Mark
 from core.signals import PRIORITY, Held, Signal
 from storage.errors import Fenced
 from storage.fence import Fence
@@ -20,7 +20,10 @@ from storage.tables import conversations, inbox, tombstones
 async def tombstone(tx: AsyncConnection, turn_id: str) -> Mark | None:
     """The first stop that names the turn."""
     statement = (
-        select(tombstones.c.by).where(tombstones.c.turn_id == turn_id).order_by(tombstones.c.inbox_seq).limit(1)
+        select(tombstones.c.by)
+        .where(tombstones.c.turn_id == turn_id)
+        .order_by(tombstones.c.inbox_seq)
+        .limit(1)
     )
     by = (await tx.execute(statement)).scalar()
     return None if by is None else Mark(Reason.STOPPED, by)

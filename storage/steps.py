@@ -14,9 +14,9 @@ from sqlalchemy import Row, case, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
+from core.arrivals import AuthorRole, Source
 from core.history import Block, Json, Message, Result, user
 from core.inbox import Fate, InboxMessage, Receipt, shown
-from core.arrivals import AuthorRole, Source
 from core.policy import Effect
 from core.resume import CallState, closed_unrun
 from core.signals import STAMP, Held, Signal

@@ -103,7 +103,12 @@ Index(
     sqlite_where=inbox.c.fate == "waiting",
     postgresql_where=inbox.c.fate == "waiting",
 )
-Index("ix_inbox_undecided", inbox.c.seq, sqlite_where=inbox.c.effect.is_(None), postgresql_where=inbox.c.effect.is_(None))
+Index(
+    "ix_inbox_undecided",
+    inbox.c.seq,
+    sqlite_where=inbox.c.effect.is_(None),
+    postgresql_where=inbox.c.effect.is_(None),
+)
 
 tombstones = Table(
     "tombstones",

@@ -11,7 +11,9 @@ from storage.statements import new_id
 from storage.tables import calls, conversations, transcript
 
 
-async def append(tx: AsyncConnection, conversation_id: str, turn_id: str, message: Message) -> tuple[int, str]:
+async def append(
+    tx: AsyncConnection, conversation_id: str, turn_id: str, message: Message
+) -> tuple[int, str]:
     """Append one message; returns its position and its id. The conversation's row must be locked."""
     this = conversations.c.id == conversation_id
     position = int((await tx.execute(select(conversations.c.next_position).where(this))).scalar_one())
@@ -55,7 +57,9 @@ async def last_role(tx: AsyncConnection, conversation_id: str) -> str | None:
 
 async def call_ids(tx: AsyncConnection, conversation_id: str) -> set[str]:
     """Every call id that the conversation has used."""
-    return set((await tx.execute(select(calls.c.id).where(calls.c.conversation_id == conversation_id))).scalars())
+    return set(
+        (await tx.execute(select(calls.c.id).where(calls.c.conversation_id == conversation_id))).scalars()
+    )
 
 
 async def batch(tx: AsyncConnection, conversation_id: str) -> list[Row[tuple[object, ...]]]:

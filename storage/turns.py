@@ -206,9 +206,7 @@ async def _mark_read(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]
     seqs = [wish.seq for wish in wishes]
     if not seqs:
         return
-    await tx.execute(
-        update(inbox).where(inbox.c.seq.in_(seqs)).values(fate=Fate.READ, turn_id=turn.turn_id)
-    )
+    await tx.execute(update(inbox).where(inbox.c.seq.in_(seqs)).values(fate=Fate.READ, turn_id=turn.turn_id))
     await tx.execute(
         update(inbox)
         .where(inbox.c.seq.in_(seqs), inbox.c.receipt == Receipt.QUEUED)

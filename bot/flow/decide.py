@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import structlog
@@ -27,7 +28,13 @@ class Decider:
     """Takes undecided messages in the order in which they came; one slow look-up holds up nobody else."""
 
     def __init__(
-        self, database: Database, bells: Bells, chat: Chat, policy: Policy, responders: frozenset[str], poll_s: float
+        self,
+        database: Database,
+        bells: Bells,
+        chat: Chat,
+        policy: Policy,
+        responders: frozenset[str],
+        poll_s: float,
     ) -> None:
         self._database = database
         self._bells = bells
@@ -44,8 +51,11 @@ class Decider:
                 if row.seq not in self._under_way:
                     task = asyncio.create_task(self._decide(row), name=f"decide {row.seq}")
                     self._under_way[row.seq] = task
-                    task.add_done_callback(lambda _, seq=row.seq: self._under_way.pop(seq, None))
+                    task.add_done_callback(partial(self._done, row.seq))
             await self._bells.of(Topic.DECISIONS).wait(self._poll_s)
+
+    def _done(self, seq: int, _: asyncio.Task[None]) -> None:
+        self._under_way.pop(seq, None)
 
     async def _decide(self, row: Row[Any]) -> None:
         author = await self._author(row)

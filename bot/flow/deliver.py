@@ -108,7 +108,7 @@ class Deliverer:
         return done
 
     async def _failed(self, row: Row[Any], error: Exception) -> None:
-        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(row.tries, 10)) * (0.75 + random.random() / 2)  # noqa: S311
+        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(row.tries, 10)) * (0.75 + random.random() / 2)
         if isinstance(error, Permanent) or row.tries >= MOST_TRIES.get(row.kind, 10**9):
             log.warning("post_given_up", post=row.id, kind=row.kind, turn=row.turn_id, error=str(error))
             await self._database.write(outbox.give_up, row.id, str(error))

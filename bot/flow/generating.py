@@ -76,7 +76,11 @@ class Generating:
     async def say_what_it_does(self) -> None:
         """Put a change of what the model does on the card, not more often than cards change."""
         doing = self._generation.doing if self._generation is not None else ""
-        if not doing or doing == self._said or _monotonic() - self._said_at < self._around.limits.card_interval_s:
+        if (
+            not doing
+            or doing == self._said
+            or _monotonic() - self._said_at < self._around.limits.card_interval_s
+        ):
             return
         self._said, self._said_at = doing, _monotonic()
         await self._around.database.write(steps.say, self._started.fence, doing)
@@ -98,7 +102,7 @@ class Generating:
             case GenerationFailed():
                 self._book(outcome.usage)
                 waited = _monotonic() - (self._first_try_at or _monotonic())
-                self._post(ModelFailed(outcome, waited, random.random()), number)  # noqa: S311  only spreads retries
+                self._post(ModelFailed(outcome, waited, random.random()), number)
 
     async def _sleep(self, seconds: float, number: int) -> None:
         await asyncio.sleep(seconds)

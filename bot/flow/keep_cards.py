@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -90,9 +91,9 @@ class CardKeeper:
             under_way.task.cancel()
         task = asyncio.create_task(self._show_one(row.id, thread_of(row), urgent), name=f"show {row.id}")
         showing = self._showing[row.id] = _Showing(task, urgent)
-        task.add_done_callback(lambda _, mine=showing: self._done(row.id, mine))
+        task.add_done_callback(partial(self._done, row.id, showing))
 
-    def _done(self, card_id: str, showing: _Showing) -> None:
+    def _done(self, card_id: str, showing: _Showing, _: asyncio.Task[None]) -> None:
         if self._showing.get(card_id) is showing:
             del self._showing[card_id]
             self._bells.ring(Topic.CARDS)
@@ -153,17 +154,23 @@ class CardKeeper:
 
     async def _failed(self, records: CardRecords, error: Exception) -> None:
         card_id, tries = records.card.id, records.card.tries
-        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(tries, 10)) * (0.75 + random.random() / 2)  # noqa: S311
+        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(tries, 10)) * (0.75 + random.random() / 2)
         match error:
             case OutcomeUnknown():
                 await self._database.write(cards.try_later, card_id, pause, not_sent=False)
             case Temporary():
-                pause = max(pause, error.retry_after_s or 0.0) if error.retry_after_s is None else error.retry_after_s
+                pause = (
+                    max(pause, error.retry_after_s or 0.0)
+                    if error.retry_after_s is None
+                    else error.retry_after_s
+                )
                 await self._database.write(cards.try_later, card_id, pause, not_sent=True)
             case Gone() if records.settlement is None and records.card.message_ref is not None:
                 await self._database.write(cards.post_anew, card_id)
             case Permanent():
-                log.warning("card_given_up", card=card_id, turn=records.turn.id, error=str(error), code=error.code)
+                log.warning(
+                    "card_given_up", card=card_id, turn=records.turn.id, error=str(error), code=error.code
+                )
                 await self._database.write(cards.give_up, card_id, f"{error.code}: {error}")
             case _:
                 log.error("card_failed", card=card_id, turn=records.turn.id, exc_info=error)

@@ -27,7 +27,9 @@ RELEASE_TRIES = 20
 class Reaper:
     """Settles what lost its worker, and releases what no record knows."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat, worker: str, resume_within_s: float) -> None:
+    def __init__(
+        self, database: Database, bells: Bells, chat: Chat, worker: str, resume_within_s: float
+    ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat

@@ -39,7 +39,10 @@ class RunningCalls:
     """Runs what was committed. A failure of the records (a lost lease) is posted as the exception it is."""
 
     def __init__(
-        self, around: Surroundings, started: StartedTurn, post: Callable[[Input | Exception, int | None], None]
+        self,
+        around: Surroundings,
+        started: StartedTurn,
+        post: Callable[[Input | Exception, int | None], None],
     ) -> None:
         self._around = around
         self._fence = started.fence

@@ -48,7 +48,7 @@ from core.turn import (
 )
 from storage import cards, settlements, signals, steps
 from storage.engine import Database
-from storage.errors import Fenced, Signalled
+from storage.errors import Signalled
 from storage.turns import StartedTurn
 
 log = structlog.get_logger()
@@ -220,7 +220,9 @@ class TurnRun:
             return SettleRefused(refused.held)
         self._generating.take_bookings()
         self._reason = standing.reason
-        log.info("settled", turn=self._fence.turn_id, reason=standing.reason, by=standing.by, cause=standing.cause)
+        log.info(
+            "settled", turn=self._fence.turn_id, reason=standing.reason, by=standing.by, cause=standing.cause
+        )
         self._around.bells.ring(Topic.CARDS, Topic.POSTS, Topic.RECEIPTS, Topic.WORK)
         return Settled()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -100,7 +101,10 @@ class Worker:
                 return
             task = asyncio.create_task(self._work(claimed), name=f"work on {claimed.fence.conversation_id}")
             self._running[claimed.fence] = task
-            task.add_done_callback(lambda _, fence=claimed.fence: self._running.pop(fence, None))
+            task.add_done_callback(partial(self._done, claimed.fence))
+
+    def _done(self, fence: Fence, _: asyncio.Task[None]) -> None:
+        self._running.pop(fence, None)
 
     async def _work(self, claimed: Claimed) -> None:
         try:
