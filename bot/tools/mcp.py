@@ -33,9 +33,10 @@ log = structlog.get_logger()
 
 CALL_ID = "watchkeeper/call_id"
 CONFIRM_S = 0.9  # a little less than the runner's own grace
-SESSION_GONE = (
-    "Session terminated"  # the SDK's words for HTTP 404 on a known session: the call was not carried out
-)
+# HTTP 404 says that the session is not known (any more), so that the call was not carried out. The SDK hands
+# on the server's own words for it where there are some.
+# https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
+SESSION_GONE = ("session terminated", "session not found", "invalid session", "unknown session")
 
 
 class McpProvider:

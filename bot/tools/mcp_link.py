@@ -122,12 +122,16 @@ class Link:
             await self._connect_and_hold()
             if self._closing.is_set():
                 break
-            steady = self._held_since is not None and loop.time() - self._held_since > STEADY_AFTER_S
-            tries = 0 if steady else tries + 1
+            tries = 0 if self._was_steady() else tries + 1
             if self._told != self._why:
                 self._told = self._why
                 log.warning("mcp_disconnected", server=self.entry.name, why=self.why)
             await self._pause(BACK_OFF_S[min(tries, len(BACK_OFF_S) - 1)])
+
+    def _was_steady(self) -> bool:
+        """Whether the last connection held for a while."""
+        now = asyncio.get_running_loop().time()
+        return self._held_since is not None and now - self._held_since > STEADY_AFTER_S
 
     async def _connect_and_hold(self) -> None:
         """One connection from its opening to its end; says in `_why` how it ended."""
