@@ -81,25 +81,27 @@ class StreamRedactor:
 
     def _without_key(self, line: str) -> str:
         """The line without any part of a private key."""
-        kept = ""
+        kept, at = [], 0
         if self._in_key:
-            if (end := _KEY_END.search(line)) is None:
-                if _KEY_BODY.match(line):
-                    return ""
-                kept = "\n"  # the key broke off; what follows is ordinary text again
-            else:
-                line = line[end.end() :]
-            self._in_key = False
-        while (begin := _KEY_BEGIN.search(line)) is not None:
-            kept += line[: begin.start()] + mark(PRIVATE_KEY)
-            line = line[begin.end() :]
             end = _KEY_END.search(line)
-            rest = end or _KEY_REST.match(line)
-            line = line[rest.end() if rest else 0 :]
-            if end is None and not line.strip("\r\n\t "):
-                self._in_key = True
-                return kept
-        return kept + line
+            if end is None and _KEY_BODY.match(line):
+                return ""
+            self._in_key = False
+            if end is None:
+                kept.append("\n")  # the key broke off; what follows is ordinary text again
+            else:
+                at = end.end()
+        ends = True  # whether an end may still come in this line: looked for only until there is none
+        while (begin := _KEY_BEGIN.search(line, at)) is not None:
+            kept += line[at : begin.start()], mark(PRIVATE_KEY)
+            end = _KEY_END.search(line, begin.end()) if ends else None
+            ends = end is not None
+            body = end or _KEY_REST.match(line, begin.end())
+            at = body.end() if body else begin.end()
+        if kept and kept[-1] == mark(PRIVATE_KEY) and not ends and not line[at:].strip("\r\n\t "):
+            self._in_key = True
+            return "".join(kept)
+        return "".join(kept) + line[at:]
 
 
 def _forms(secrets: Iterable[str]) -> set[str]:
