@@ -140,6 +140,7 @@ def _end_descendants() -> None:
         _reap(0)
         left = _descendants()
         if not left:
+            _reap(0)  # the last ones: where nobody else does, they would stay as zombies
             return
         if waited >= TERM_GRACE_S:
             _send(left, signal.SIGKILL)

@@ -11,6 +11,7 @@ from bot.tools.prometheus_time import iso
 
 MOST_SERIES = 20
 FLAT = 0.05  # less change than this share of the range's level over the whole time is no trend
+GOOD_FIT = 0.25  # share of the movement that a line explains (r²); below it is noise
 
 Points = Sequence[tuple[float, float]]
 
@@ -65,7 +66,7 @@ def _moving(points: Points, values: Sequence[float]) -> str:
         [
             f"first {number(values[0])}, last {number(values[-1])}",
             f"min {number(low[1])} at {iso(low[0])}, max {number(high[1])} at {iso(high[0])}",
-            f"mean {number(math.fsum(values) / len(values))}, p95 {number(percentile(values, 95))}",
+            f"mean {number(mean(values))}, p95 {number(percentile(values, 95))}",
             trend(points),
             jump(points),
         ]
@@ -78,22 +79,29 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 
+def mean(values: Sequence[float]) -> float:
+    """The mean of the finite values; scaled, because Prometheus' floats go to the limit."""
+    finite = [value for value in values if math.isfinite(value)]
+    scale = max(map(abs, finite), default=0.0) or 1.0
+    return math.fsum(value / scale for value in finite) / max(1, len(finite)) * scale
+
+
 def trend(points: Points) -> str:
-    """Up, down or flat, by least squares over the whole range."""
+    """Up, down or flat, by least squares over the whole range; a line that fits badly is no trend."""
     finite = [(at, value) for at, value in points if math.isfinite(value)]
-    if len(finite) < 3:
+    scale = max((abs(value) for _, value in finite), default=0.0)
+    if len(finite) < 3 or not scale:
         return "no trend: too few points"
-    middle = math.fsum(at for at, _ in finite) / len(finite)
-    level = math.fsum(value for _, value in finite) / len(finite)
-    spread = math.fsum((at - middle) ** 2 for at, _ in finite)
-    slope = math.fsum((at - middle) * (value - level) for at, value in finite) / spread if spread else 0.0
-    change = slope * (finite[-1][0] - finite[0][0])
-    size = math.fsum(abs(value) for _, value in finite) / len(finite)
-    if abs(change) <= FLAT * size:
+    middle, level = mean([at for at, _ in finite]), mean([value / scale for _, value in finite])
+    across = [(at - middle, value / scale - level) for at, value in finite]
+    spread, height = math.fsum(x * x for x, _ in across), math.fsum(y * y for _, y in across)
+    together = math.fsum(x * y for x, y in across)
+    change = together / spread * (finite[-1][0] - finite[0][0]) if spread else 0.0
+    fits = height > 0 and together * together >= GOOD_FIT * spread * height
+    if not fits or abs(change) <= FLAT * mean([abs(value) / scale for _, value in finite]):
         return "trend flat"
-    return (
-        f"trend {'up' if change > 0 else 'down'} ({'+' if change > 0 else ''}{number(change)} over the range)"
-    )
+    up = change > 0
+    return f"trend {'up' if up else 'down'} ({'+' if up else ''}{number(change * scale)} over the range)"
 
 
 def jump(points: Points) -> str:
@@ -101,7 +109,7 @@ def jump(points: Points) -> str:
     finite = [(a, b) for a, b in pairwise(points) if math.isfinite(a[1]) and math.isfinite(b[1])]
     if not finite:
         return "no jump"
-    before, after = max(finite, key=lambda pair: abs(pair[1][1] - pair[0][1]))
+    before, after = max(finite, key=lambda pair: abs(pair[1][1] / 2 - pair[0][1] / 2))
     return f"biggest jump {number(before[1])} → {number(after[1])} at {iso(after[0])}"
 
 
