@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from bot import logs
 from bot.commands.doctor import doctor
 from bot.commands.manifest import manifest
 from bot.commands.migrate import migrate
@@ -46,18 +48,25 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure ends here, in words."""
+    logs.silence()  # `serve` sets them up
     try:
-        code = watchkeeper.main(args=list(arguments), prog_name="watchkeeper", standalone_mode=False)
+        # Not click's own `main`: it speaks at an interrupt, and hides a closed pipe.
+        with watchkeeper.make_context("watchkeeper", list(arguments)) as context:
+            watchkeeper.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # click takes it, and makes it an exit without words
-            return PIPE_CLOSED
         return end.code if isinstance(end.code, int) else FAILED
+    except BrokenPipeError:
+        # What is left to write has no reader; the interpreter must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place at which one can be caught
         return _told(error)
-    return code if isinstance(code, int) else 0
+    return 0
 
 
 def _told(error: Exception) -> int:

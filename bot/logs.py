@@ -66,6 +66,12 @@ def setup(redact: Redact = lambda text: text, *, stream: TextIO | None = None) -
     logging.raiseExceptions = False  # a closed standard error is no reason to fail
 
 
+def silence() -> None:
+    """Log nothing: for commands whose output is for people, who are told of failures in other words."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.getLogger().handlers[:] = [logging.NullHandler()]
+
+
 def _renderer(*, pretty: bool) -> Processor:
     if pretty:
         return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

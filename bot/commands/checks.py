@@ -151,10 +151,10 @@ async def _socket_mode(name: str, token: SecretStr, api_url: str | None) -> Find
         await client.api_call(method)
     except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError) as error:
         failed = refusal(method, error, creates=False)
-        mend = (
-            "check the network" if isinstance(failed, Temporary) else "it needs the scope connections:write"
-        )
-        return Finding.failed(name, f"{failed}; set SLACK_APP_TOKEN to the app's own token, {mend}")
+        if isinstance(failed, Temporary):
+            return Finding.failed(name, f"{failed}; check the network and SLACK_API_URL")
+        mend = "set SLACK_APP_TOKEN to an app-level token with the scope connections:write"
+        return Finding.failed(name, f"{failed}; {mend}")
     finally:
         if client.session is not None:
             await client.session.close()

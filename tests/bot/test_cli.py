@@ -1,48 +1,80 @@
 """The real command, as people and scripts meet it: what it prints, and what it says when something fails."""
 
 import json
+import logging
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import structlog
+
+from bot.cli import run
 
 OUTSIDE = ("SLACK_", "ANTHROPIC_", "OPENAI_", "DATABASE_", "REDIS_", "WATCHKEEPER_")
 COMMANDS = ["serve", "doctor", "manifest", "migrate", "policy", "policy explain", "settles", "show"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def watchkeeper(folder: Path, line: str, /, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in this folder with nothing in its environment but what is given."""
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def watchkeeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Command]:
+    """The command, in an empty folder, with nothing in its environment but what is given."""
+    handlers = logging.getLogger().handlers[:]
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(OUTSIDE)]:
+        monkeypatch.delenv(name)
+
+    def ran(line: str, **environ: str) -> Ran:
+        with monkeypatch.context() as given:
+            for name, value in environ.items():
+                given.setenv(name, value)
+            code = run(line.split())
+        said = capsys.readouterr()
+        return Ran(code, said.out, said.err)
+
+    yield ran
+    logging.getLogger().handlers[:] = handlers
+    structlog.reset_defaults()
+
+
+def bare_environment() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
-    return subprocess.run(
-        [sys.executable, "-m", "bot", *line.split()],
-        cwd=folder,
-        env=inherited | {"PYTHONPATH": str(ROOT)} | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    return inherited | {"PYTHONPATH": str(ROOT)}
 
 
-def refused(run: subprocess.CompletedProcess[str], code: int = 2) -> str:
+def refused(ran: Ran, code: int = 2) -> str:
     """What it told people: one or two lines, no traceback, nothing on standard output."""
-    assert (run.returncode, run.stdout) == (code, ""), run.stderr
-    assert 1 <= len(run.stderr.splitlines()) <= 2
-    assert "Traceback" not in run.stderr
-    return run.stderr
+    assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
+    assert 1 <= len(ran.stderr.splitlines()) <= 2
+    assert "Traceback" not in ran.stderr
+    return ran.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_with_an_example(tmp_path: Path, command: str) -> None:
-    run = watchkeeper(tmp_path, f"{command} --help")
-    assert run.returncode == 0
-    assert "Example:\n" in run.stdout
-    assert f"watchkeeper {command}" in run.stdout
+def test_every_command_explains_itself_with_an_example(watchkeeper: Command, command: str) -> None:
+    ran = watchkeeper(f"{command} --help")
+    assert ran.returncode == 0
+    assert "Example:\n" in ran.stdout
+    assert f"watchkeeper {command}" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -56,8 +88,8 @@ def test_every_command_explains_itself_with_an_example(tmp_path: Path, command: 
         ("manifest --http localhost", "only to https:// addresses"),
     ],
 )
-def test_wrong_use_is_told_in_two_lines(tmp_path: Path, line: str, words: str) -> None:
-    told = refused(watchkeeper(tmp_path, line))
+def test_wrong_use_is_told_in_two_lines(watchkeeper: Command, line: str, words: str) -> None:
+    told = refused(watchkeeper(line))
     assert words in told
     assert "--help" in told
 
@@ -75,40 +107,42 @@ def test_wrong_use_is_told_in_two_lines(tmp_path: Path, line: str, words: str) -
     ],
 )
 def test_a_start_with_an_unusable_setting_ends_with_its_name(
-    tmp_path: Path, environ: dict[str, str], words: str
+    watchkeeper: Command, environ: dict[str, str], words: str
 ) -> None:
-    told = refused(watchkeeper(tmp_path, "serve", **environ))
+    told = refused(watchkeeper("serve", **environ))
     assert words in told
     assert "hunter2" not in told
 
 
 @pytest.mark.parametrize("command", ["serve", "doctor", "migrate", "policy", "settles", "show x"])
-def test_every_command_refuses_a_wrong_configuration(tmp_path: Path, command: str) -> None:
+def test_every_command_refuses_a_wrong_configuration(
+    watchkeeper: Command, tmp_path: Path, command: str
+) -> None:
     (tmp_path / "watchkeeper.toml").write_text("[worker]\npol_s = 1\n")
-    told = refused(watchkeeper(tmp_path, command))
+    told = refused(watchkeeper(command))
     assert told == ('watchkeeper: watchkeeper.toml, [worker]: unknown key "pol_s"; did you mean "poll_s"?\n')
 
 
 # --- policy ---
 
 
-def test_the_policy_in_force_is_printed_as_an_aligned_table(tmp_path: Path) -> None:
+def test_the_policy_in_force_is_printed_as_an_aligned_table(watchkeeper: Command, tmp_path: Path) -> None:
     (tmp_path / "watchkeeper.toml").write_text(
         '[[policy]]\nrole = "guest"\nchannel = "inc-*"\neffect = "start"\nrunning = false\n'
     )
-    lines = watchkeeper(tmp_path, "policy").stdout.splitlines()
+    lines = watchkeeper("policy").stdout.splitlines()
     assert " ".join(lines[0].split()) == "rule source role marker addressed state channel effect"
     assert " ".join(lines[1].split()) == "configured[1] any guest any any idle inc-* start"
     assert " ".join(lines[-1].split()) == "default any any any any any any deny"
     assert lines[0].index("effect") == lines[1].index("start")
 
 
-def test_a_configured_rule_that_can_never_decide_is_named(tmp_path: Path) -> None:
+def test_a_configured_rule_that_can_never_decide_is_named(watchkeeper: Command, tmp_path: Path) -> None:
     (tmp_path / "watchkeeper.toml").write_text(
         '[[policy]]\nrole = "guest"\neffect = "deny"\n'
         '[[policy]]\nrole = "guest"\nsource = "mention"\neffect = "start"\n'
     )
-    told = watchkeeper(tmp_path, "policy").stdout.splitlines()[-1]
+    told = watchkeeper("policy").stdout.splitlines()[-1]
     assert told == "configured[2] never decides: configured[1] stands before it"
 
 
@@ -124,68 +158,72 @@ def test_a_configured_rule_that_can_never_decide_is_named(tmp_path: Path) -> Non
         ("--source alert --role member", "deny", "default"),
     ],
 )
-def test_a_decision_is_explained_by_its_rule(tmp_path: Path, options: str, effect: str, rule: str) -> None:
+def test_a_decision_is_explained_by_its_rule(
+    watchkeeper: Command, tmp_path: Path, options: str, effect: str, rule: str
+) -> None:
     (tmp_path / "watchkeeper.toml").write_text(
         '[[policy]]\nsource = "mention"\nrole = "guest"\nrunning = false\n'
         'effect = "start"\nreason = "Come in."\n'
     )
-    run = watchkeeper(tmp_path, f"policy explain {options} --json")
-    said = json.loads(run.stdout)
+    ran = watchkeeper(f"policy explain {options} --json")
+    said = json.loads(ran.stdout)
     assert (said["effect"], said["rule"], set(said)) == (effect, rule, {"effect", "rule", "reason"})
-    plainly = watchkeeper(tmp_path, f"policy explain {options}").stdout
+    plainly = watchkeeper(f"policy explain {options}").stdout
     assert plainly == f"{effect}, by the rule {rule}\n{said['reason']}\n"
 
 
 # --- manifest ---
 
 
-def test_the_manifest_is_json_for_socket_mode_or_for_http(tmp_path: Path) -> None:
-    made = json.loads(watchkeeper(tmp_path, "manifest").stdout)
+def test_the_manifest_is_json_for_socket_mode_or_for_http(watchkeeper: Command) -> None:
+    made = json.loads(watchkeeper("manifest").stdout)
     assert made["settings"]["socket_mode_enabled"] is True
     assert "app_mentions:read" in made["oauth_config"]["scopes"]["bot"]
     address = "https://w.example.com/slack/events"
-    over_http = json.loads(watchkeeper(tmp_path, f"manifest --http {address}").stdout)
+    over_http = json.loads(watchkeeper(f"manifest --http {address}").stdout)
     assert over_http["settings"]["event_subscriptions"]["request_url"] == address
 
 
 # --- records ---
 
 
-def test_reading_before_there_is_a_database_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    told = refused(watchkeeper(tmp_path, "settles"))
+def test_reading_before_there_is_a_database_says_where_it_was_looked_for(
+    watchkeeper: Command, tmp_path: Path
+) -> None:
+    told = refused(watchkeeper("settles"))
     assert str(tmp_path / ".watchkeeper" / "watchkeeper.db") in told
     assert "DATABASE_URL" in told
 
 
-def test_a_fresh_database_has_no_records(tmp_path: Path) -> None:
-    assert watchkeeper(tmp_path, "migrate").returncode == 0
-    assert watchkeeper(tmp_path, "settles").stdout == "no turn has ended yet\n"
-    assert watchkeeper(tmp_path, "settles --json").stdout == ""
-    assert "there is no conversation nowhere" in refused(watchkeeper(tmp_path, "show nowhere"), 1)
+def test_a_fresh_database_has_no_records(watchkeeper: Command) -> None:
+    assert watchkeeper("migrate").returncode == 0
+    assert watchkeeper("settles").stdout == "no turn has ended yet\n"
+    assert watchkeeper("settles --json").stdout == ""
+    assert "there is no conversation nowhere" in refused(watchkeeper("show nowhere"), 1)
 
 
-def test_migrating_twice_is_harmless(tmp_path: Path) -> None:
-    first, second = watchkeeper(tmp_path, "migrate"), watchkeeper(tmp_path, "migrate")
+def test_migrating_twice_is_harmless(watchkeeper: Command) -> None:
+    first, second = watchkeeper("migrate"), watchkeeper("migrate")
     assert first.stdout == second.stdout != ""
 
 
-def test_a_database_without_our_tables_is_told_apart(tmp_path: Path) -> None:
+def test_a_database_without_our_tables_is_told_apart(watchkeeper: Command, tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "other.db").close()
-    told = refused(watchkeeper(tmp_path, "settles", DATABASE_URL="sqlite:///other.db"))
+    told = refused(watchkeeper("settles", DATABASE_URL="sqlite:///other.db"))
     assert "watchkeeper migrate" in told
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_told(watchkeeper: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database at all, but long enough to have a header" * 20)
     for command in ("settles", "migrate"):
-        assert "not a database" in refused(watchkeeper(tmp_path, command, DATABASE_URL="sqlite:///notes.txt"))
+        assert "not a database" in refused(watchkeeper(command, DATABASE_URL="sqlite:///notes.txt"))
 
 
-def test_records_can_be_read_while_another_process_writes(tmp_path: Path) -> None:
-    watchkeeper(tmp_path, "migrate")
+def test_records_can_be_read_while_another_process_writes(watchkeeper: Command, tmp_path: Path) -> None:
+    watchkeeper("migrate")
     writer = sqlite3.connect(tmp_path / ".watchkeeper" / "watchkeeper.db", isolation_level=None)
     writer.execute("begin immediate")
-    assert watchkeeper(tmp_path, "settles").returncode == 0
+    assert watchkeeper("settles").returncode == 0
     writer.close()
 
 
@@ -197,27 +235,30 @@ def test_records_can_be_read_while_another_process_writes(tmp_path: Path) -> Non
         ("sqlite:///.", "is a folder"),
     ],
 )
-def test_a_place_where_no_database_can_be_made_is_told(tmp_path: Path, url: str, words: str) -> None:
+def test_a_place_where_no_database_can_be_made_is_told(
+    watchkeeper: Command, tmp_path: Path, url: str, words: str
+) -> None:
     (tmp_path / "blocked").write_text("a file, not a folder")
-    assert words in refused(watchkeeper(tmp_path, "migrate", DATABASE_URL=url))
+    assert words in refused(watchkeeper("migrate", DATABASE_URL=url))
 
 
 # --- doctor ---
 
 
-def test_the_doctor_finds_no_fault_where_nothing_is_configured(tmp_path: Path) -> None:
-    run = watchkeeper(tmp_path, "doctor")
-    assert run.returncode == 0, run.stdout
-    assert [line.split()[0] for line in run.stdout.splitlines()[1:]] == ["ok", "ok", *["off"] * 5]
+def test_the_doctor_finds_no_fault_where_nothing_is_configured(watchkeeper: Command) -> None:
+    ran = watchkeeper("doctor")
+    assert ran.returncode == 0, ran.stdout
+    assert [line.split()[0] for line in ran.stdout.splitlines()[1:]] == ["ok", "ok", *["off"] * 5]
 
 
-def test_the_doctor_names_each_thing_that_does_not_work_and_its_mend(tmp_path: Path) -> None:
+def test_the_doctor_names_each_thing_that_does_not_work_and_its_mend(
+    watchkeeper: Command, tmp_path: Path
+) -> None:
     (tmp_path / "watchkeeper.toml").write_text(
         '[tools.prometheus]\nurl = "http://127.0.0.1:9"\n'
         '[[mcp]]\nname = "gone"\ncommand = ["no-such-program"]\n'
     )
-    run = watchkeeper(
-        tmp_path,
+    ran = watchkeeper(
         "doctor",
         SLACK_API_URL="http://127.0.0.1:9/api/",
         SLACK_BOT_TOKEN="xoxb-hunter22",
@@ -225,21 +266,20 @@ def test_the_doctor_names_each_thing_that_does_not_work_and_its_mend(tmp_path: P
         ANTHROPIC_API_KEY="hunter22",
         ANTHROPIC_BASE_URL="http://127.0.0.1:9",
     )
-    assert run.returncode == 1
-    assert [line.split()[0] for line in run.stdout.splitlines()[1:]] == ["ok", "ok", *["FAILED"] * 5]
-    assert all("; " in line for line in run.stdout.splitlines() if line.startswith("FAILED"))
-    assert "hunter22" not in run.stdout + run.stderr
+    assert ran.returncode == 1
+    assert [line.split()[0] for line in ran.stdout.splitlines()[1:]] == ["ok", "ok", *["FAILED"] * 5]
+    assert all("; " in line for line in ran.stdout.splitlines() if line.startswith("FAILED"))
+    assert "hunter22" not in ran.stdout + ran.stderr
 
 
 # --- pipes and signals ---
 
 
 def test_a_reader_that_goes_away_is_no_failure_to_speak_of(tmp_path: Path) -> None:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
     process = subprocess.Popen(
         [sys.executable, "-m", "bot", "policy"],
         cwd=tmp_path,
-        env=inherited | {"PYTHONPATH": str(ROOT)},
+        env=bare_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -252,7 +292,6 @@ def test_a_reader_that_goes_away_is_no_failure_to_speak_of(tmp_path: Path) -> No
 
 
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
     program = (
         "import bot.commands.policy as p, os, signal, sys\n"
         "p.load = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
@@ -262,7 +301,7 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env=inherited | {"PYTHONPATH": str(ROOT)},
+        env=bare_environment(),
         capture_output=True,
         check=False,
         timeout=30,
