@@ -85,7 +85,7 @@ class AnthropicModel:
 
         cost_usd(Usage(), self._name)
         # The read limit counts from byte to byte, so pings keep a slow answer alive.
-        timeout = Timeout(self.idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self.idle_timeout_s))
+        timeout = Timeout(self.idle_timeout_s, connect=CONNECT_TIMEOUT_S)
         client = AsyncAnthropic(
             api_key=self._api_key, base_url=self._base_url, timeout=timeout, max_retries=0
         )
