@@ -120,7 +120,7 @@ class _Service:
         await self._end()
         return 0
 
-    # --- building -----------------------------------------------------------------------------------------------------
+    # --- building -------------------------------------------------------------------------------------------
 
     @property
     def _signing_secret(self) -> str:
@@ -190,7 +190,7 @@ class _Service:
         worker = self._settings.file.worker
         return WorkLimits(worker.max_turns, worker.lease_s, worker.gather_s, worker.resume_within_s)
 
-    # --- starting -----------------------------------------------------------------------------------------------------
+    # --- starting -------------------------------------------------------------------------------------------
 
     def _listen_to_signals(self) -> None:
         """The first signal drains; a second one exits at once."""
@@ -265,9 +265,9 @@ class _Service:
             self._database,
             self._bells,
             self._chat,
-            self._settings.policy,
-            frozenset(file.slack.responders),
-            file.worker.poll_s,
+            policy=self._settings.policy,
+            responders=frozenset(file.slack.responders),
+            poll_s=file.worker.poll_s,
         )
         receipts = ReceiptKeeper(self._database, self._bells, self._chat)
         for name, loop in (
@@ -297,10 +297,10 @@ class _Service:
     def _keep_once(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))
 
-    # --- ending -------------------------------------------------------------------------------------------------------
+    # --- ending ---------------------------------------------------------------------------------------------
 
     async def _end(self) -> None:
-        """Drain: no new turn, running ones are cut at their next safe points, what is due is shown, then silence."""
+        """Drain: no new turn, running ones are cut at safe points, what is due is shown, then silence."""
         if self._socket is not None:
             self._stack.push_async_callback(self._socket.close)
         left = await self._worker.drain(self._settings.file.worker.drain_timeout_s)

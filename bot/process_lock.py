@@ -1,4 +1,7 @@
-"""One process at a time on an embedded database: a lock on a file beside it, released by the system with us."""
+"""One process at a time on an embedded database: a lock on a file beside it.
+
+The system releases it with us, however we end.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ class ProcessLock:
             os.close(self._file)
             self._file = None
             raise Unusable(
-                f"DATABASE_URL: another process uses {self._path.with_suffix('')}; stop it, or use Postgres, which "
-                "serves several"
+                f"DATABASE_URL: another process uses {self._path.with_suffix('')}; stop it, "
+                "or use Postgres, which serves several"
             ) from None
 
     def release(self) -> None:

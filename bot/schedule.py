@@ -1,7 +1,7 @@
 """The scheduled jobs as one table: what, how often, and which function.
 
-Every process runs them; each is one conditional change, so that no leader is needed. A late run is never skipped
-(`misfire_grace_time=None`; APScheduler's default of one second drops runs after a short stall).
+Every process runs them; each is one conditional change, so that no leader is needed. A late run is never
+skipped (`misfire_grace_time=None`; APScheduler's default of one second drops runs after a short stall).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Arrival:
     """A message that came in, as its platform adapter understood it.
 
     `message_ref` is where a receipt goes (the platform's id of the message, None for a button);
-    `may_open` says whether it may found a conversation: without it a message outside our threads is not stored;
+    `may_open` says whether it may found a conversation: else a message outside our threads is not stored;
     `inside_thread` says that the thread existed before, so that its earlier messages are worth reading;
     `author_is_bot` and `author_team` are hints from the event, the platform's record decides;
     `stops_turn` is the turn named by a Stop button, with `message_ref` then naming the card that bore it.
@@ -121,7 +121,10 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessage:
-    """A message that stood in the thread before the conversation began; `text` includes attachments and blocks in words."""
+    """A message that stood in the thread before the conversation began.
+
+    `text` includes attachments and blocks in words.
+    """
 
     key: str
     author_id: str

@@ -1,7 +1,7 @@
 """The balance: the calls of the current batch that have no result yet.
 
-Rule 1: it counts by call id, not only by number. A duplicate id, a result without a call and a second result for a
-call are faults that are named; none of them ever makes the balance reach zero early.
+Rule 1: it counts by call id, not only by number. A duplicate id, a result without a call and a second result
+for a call are faults that are named; none of them ever makes the balance reach zero early.
 Rule 2: only terminal events count: a call once it is committed, a result once it is recorded.
 Rule 3: a turn may be cut only where the balance is zero.
 """

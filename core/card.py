@@ -43,7 +43,7 @@ class CardLine:
 class Card:
     """Everything that a platform needs to draw the card of one turn.
 
-    `headline` is the state in a few words, `activity` the one line of what is being done now ("" when released);
+    `headline` is the state in a few words, `activity` one line of what is being done now ("" when released);
     `updated_at` is in seconds since the epoch; `shrunk` asks for the one-line form.
     """
 

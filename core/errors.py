@@ -1,4 +1,4 @@
-"""Errors of the rules themselves: a caller broke the contract of `core`, which is a bug and never a user's mistake."""
+"""Errors of the rules themselves: a caller broke the contract of `core`, a bug and never a user's mistake."""
 
 
 class RuleBroken(Exception):

@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A block that only its provider understands (thinking, server tools, unknown kinds): kept whole or dropped whole."""
+    """A block that only its provider understands (thinking, server tools): kept whole or dropped whole."""
 
     provider: str
     data: Mapping[str, Json]
@@ -93,7 +93,12 @@ def block_to_json(block: Block) -> dict[str, Json]:
         case Call():
             return {"type": "call", "id": block.id, "name": block.name, "input": dict(block.input)}
         case Result():
-            return {"type": "result", "call_id": block.call_id, "text": block.text, "is_error": block.is_error}
+            return {
+                "type": "result",
+                "call_id": block.call_id,
+                "text": block.text,
+                "is_error": block.is_error,
+            }
         case Opaque():
             return {"type": "opaque", "provider": block.provider, "data": dict(block.data)}
         case _ as never:

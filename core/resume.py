@@ -1,7 +1,7 @@
 """After a crash: what becomes of each call of a batch that a dead turn left open.
 
-Rule: a side-effecting call is started at most once. One never marked started is "not executed", one marked started
-without a result is "outcome unknown"; neither is repeated by us.
+Rule: a side-effecting call is started at most once. One never marked started is "not executed", one marked
+started without a result is "outcome unknown"; neither is repeated by us.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The endings of a turn: one constructor for each legal ending, each demanding exactly the facts that it needs.
+"""The endings of a turn: one constructor for each legal ending, demanding exactly the facts that it needs.
 
 Rule 1: a cut is a named value; no ending is ever read out of an empty text.
-Rule 2: an ending of the turn's own accord is `conditional`: it is refused when a steer or stop was decided first.
+Rule 2: an ending of the turn's own accord is `conditional`: it is refused when a steer or stop was decided
+first.
 Rule 3: when a turn is settled, a tombstone goes before its stamp, and its stamp before anything else.
 """
 
@@ -18,8 +19,11 @@ from core.signals import STAMP, Held
 class Ending:
     """How a turn ends.
 
-    `message` is appended to the transcript (a final text, also one that a steer overtook); `discarded` says that a
-    generation was thrown away for the cut, `cut_off` that the text ended at the model's length limit; `cause` is why it failed, in one line; `note` is what the thread is told, None where the card says it all.
+    `message` is appended to the transcript (a final text, also one that a steer overtook);
+    `discarded` says that a generation was thrown away for the cut;
+    `cut_off` says that the text ended at the model's length limit;
+    `cause` is why it failed, in one line;
+    `note` is what the thread is told, None where the card says it all.
     """
 
     reason: Reason
@@ -65,7 +69,7 @@ def spoken(seconds: float) -> str:
 
 
 def cut(held: Held, *, discarded: bool = False, overtaken: Message | None = None) -> Ending:
-    """A signal ended the turn at a safe point; `overtaken` is the final text that was complete when it won."""
+    """A signal ended the turn at a safe point; `overtaken` is a final text that was complete when it won."""
     note = f"What I had when you wrote:\n\n{overtaken.text}" if overtaken is not None else None
     return Ending(STAMP[held.signal], by=held.by, message=overtaken, note=note, discarded=discarded)
 

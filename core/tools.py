@@ -25,7 +25,7 @@ class ToolClass(StrEnum):
 class ToolSpec:
     """A tool as the model and the runner know it.
 
-    `timeout_s` is in seconds, `max_bytes` in UTF-8 bytes of result text; `interruptible` only for read-only tools.
+    `timeout_s` is in seconds, `max_bytes` in UTF-8 bytes of result text; `interruptible` only if read-only.
     """
 
     name: str
@@ -38,12 +38,14 @@ class ToolSpec:
 
 
 def overridden(spec: ToolSpec, override: ToolOverride) -> ToolSpec:
-    """The spec with a `[tools.NAME]` section applied; raises ValueError when it makes a writing tool interruptible."""
+    """The spec with a `[tools.NAME]` section applied; ValueError if a writing tool becomes interruptible."""
     tool_class = override.tool_class or spec.tool_class
     interruptible = spec.interruptible if override.interruptible is None else override.interruptible
     if interruptible and tool_class is not ToolClass.READ_ONLY:
         if override.interruptible:
-            raise ValueError(f"tools.{spec.name}: only a read_only tool may be interruptible, this one is {tool_class}")
+            raise ValueError(
+                f"tools.{spec.name}: only a read_only tool may be interruptible, this one is {tool_class}"
+            )
         interruptible = False
     return replace(
         spec,
@@ -88,7 +90,7 @@ class Chart:
 class CallResult:
     """What one call came back with, redacted and bounded; the words are for the model.
 
-    `query` and `time_range` describe what was looked at, for the evidence lines of an answer ("" where it has none).
+    `query` and `time_range` say what was looked at, for the evidence lines of an answer ("" where none).
     """
 
     outcome: Outcome

@@ -1,7 +1,7 @@
 """The decisions of a running turn: `decide(turn, input) -> effects`.
 
-Rule 1: a turn is cut only at a safe point: before a request, while the model generates what is not committed yet,
-and when a batch's balance has returned to zero.
+Rule 1: a turn is cut only at a safe point: before a request, while the model generates what is not committed
+yet, and when a batch's balance has returned to zero.
 Rule 2: what ends a turn is a value (`core.settle`), decided here and nowhere else.
 Rule 3: a signal counts when a probe has found it; a bell only makes the turn probe.
 
@@ -18,8 +18,36 @@ from typing import Any, TypeAlias
 from core import balance as balances
 from core import retry, settle
 from core.balance import Answered, Balance
+from core.effects import (
+    AskModel,
+    BreakOff,
+    CloseBatch,
+    Commit,
+    Effect,
+    Hurry,
+    Probe,
+    RunCalls,
+    Settle,
+    Wait,
+)
 from core.errors import RuleBroken
-from core.generation import Generated, GenerationFailed, StopReason
+from core.events import (
+    BatchClosed,
+    Began,
+    BellRang,
+    CallReturned,
+    CommitRefused,
+    Committed,
+    Input,
+    LimitReached,
+    ModelAnswered,
+    ModelFailed,
+    Probed,
+    Settled,
+    SettleRefused,
+    Waited,
+)
+from core.generation import Generated, StopReason
 from core.history import Message, assistant
 from core.settle import Ending
 from core.signals import Held, Signal
@@ -63,165 +91,6 @@ class Turn:
     retry_for_s: float = 180.0
 
 
-# --- inputs: facts, in the past tense ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Began:
-    """The turn was started; `open_calls` are those of a batch that its predecessor left open."""
-
-    open_calls: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BellRang:
-    """Somebody rang; it means nothing until a probe has looked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """A probe looked at the signals in their order; `held` is the first that holds."""
-
-    held: Held | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAnswered:
-    """A complete message came."""
-
-    generated: Generated
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFailed:
-    """No usable message came. `waited_s` is the time since the first try of this request, `jitter` is in [0, 1)."""
-
-    failure: GenerationFailed
-    waited_s: float
-    jitter: float
-
-
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """The time between two tries is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The message and its calls are durable. `open_calls` are those that have no result yet."""
-
-    open_calls: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRefused:
-    """A steer or stop was decided before the commit."""
-
-    held: Held
-
-
-@dataclass(frozen=True, slots=True)
-class CallReturned:
-    """The result of a call is durable."""
-
-    call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class BatchClosed:
-    """The batch is in the transcript."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettleRefused:
-    """A steer or stop was decided before the turn ended of its own accord."""
-
-    held: Held
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The settle record is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitReached:
-    """The turn has lasted too long, or something else dooms it."""
-
-    cause: str
-
-
-Input: TypeAlias = (
-    Began | BellRang | Probed | ModelAnswered | ModelFailed | Waited | Committed | CommitRefused | CallReturned
-    | BatchClosed | SettleRefused | Settled | LimitReached
-)  # fmt: skip
-
-
-# --- effects: what the turn asks for, in the imperative --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Look at the signals in their order."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskModel:
-    """Send the transcript, followed by what the model had said when it paused."""
-
-    paused: Message | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BreakOff:
-    """Break the model stream off; nothing of it was committed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait before the next try and say so on the card."""
-
-    seconds: float
-    cause: str
-    next_try: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Make the message and its calls durable, unless a steer or stop was decided first."""
-
-    generated: Generated
-    past_steers: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RunCalls:
-    """Run every open call of the batch, in parallel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hurry:
-    """Ask interruptible tools to stop, and say on the card what is waited for."""
-
-    held: Held | None
-
-
-@dataclass(frozen=True, slots=True)
-class CloseBatch:
-    """Put the batch's results into the transcript, with the stamp when the turn is cut here."""
-
-    stamp: Held | None
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """Write the settle record."""
-
-    ending: Ending
-
-
-Effect: TypeAlias = Probe | AskModel | BreakOff | Wait | Commit | RunCalls | Hurry | CloseBatch | Settle
-
 Decision: TypeAlias = tuple[Turn, tuple[Effect, ...]]
 
 PAUSES_LIMIT = 5
@@ -235,7 +104,7 @@ def decide(turn: Turn, given: Input) -> Decision:
     return rule(turn, given)
 
 
-# --- the rules -------------------------------------------------------------------------------------------------------
+# --- the rules ----------------------------------------------------------------------------------------------
 
 
 def _begin(turn: Turn, given: Began) -> Decision:
@@ -363,7 +232,7 @@ def _nothing(turn: Turn, _: Input) -> Decision:
     return turn, ()
 
 
-# --- parts of the rules ----------------------------------------------------------------------------------------------
+# --- parts of the rules -------------------------------------------------------------------------------------
 
 
 def _runs_past(turn: Turn, held: Held) -> bool:
@@ -393,7 +262,7 @@ def _joined(paused: Message | None, generated: Generated) -> Generated:
     return replace(generated, message=assistant(*paused.blocks, *generated.message.blocks))
 
 
-# --- the table ---------------------------------------------------------------------------------------------------
+# --- the table ----------------------------------------------------------------------------------------------
 
 Rule: TypeAlias = Callable[[Turn, Any], Decision]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more requests, as the provider reported them (`exact`) or as estimated for a stream that broke off.
+    """Tokens of one or more requests.
 
+    `exact` says that the provider reported them; those of a stream that broke off are estimated.
     `cost_usd` is None when a price is unknown, never 0 for it.
     """
 
@@ -25,9 +26,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     """The sum; its cost is unknown when any part's is, and it is exact only when every part is."""
     result = Usage()
     for usage in usages:
-        cost = (
-            None if result.cost_usd is None or usage.cost_usd is None else result.cost_usd + usage.cost_usd
-        )
+        cost = None if result.cost_usd is None or usage.cost_usd is None else result.cost_usd + usage.cost_usd
         result = Usage(
             result.input_tokens + usage.input_tokens,
             result.output_tokens + usage.output_tokens,

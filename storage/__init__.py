@@ -13,5 +13,6 @@
 | cards | progress message on the platform: wanted and shown revision |
 | outbox | message of ours that the platform must take: answers, notes, charts, private words |
 
-Every transaction is atomic; every write of a turn carries the conversation's token and fails when it has moved on.
+Every transaction is atomic; every write of a turn carries the conversation's token, and fails when that has
+moved on.
 """

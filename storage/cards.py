@@ -1,4 +1,7 @@
-"""Cards: what should be shown, what was last shown, and where. The platform is never asked what the state is."""
+"""Cards: what should be shown, what was last shown, and where.
+
+The platform is never asked what the state is.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +156,7 @@ async def _asked_by(tx: AsyncConnection, turn: Row[Any]) -> tuple[str | None, st
 
 
 async def begin_post(tx: AsyncConnection, card_id: str) -> None:
-    """Mark that the card is about to be posted, so that a lost answer is looked for before it is posted again."""
+    """Mark that the card is about to be posted: after a lost answer it is looked for, not posted again."""
     await tx.execute(
         update(cards)
         .where(cards.c.id == card_id, cards.c.posting_since.is_(None))

@@ -144,7 +144,8 @@ async def set_aside(tx: AsyncConnection, fence: Fence) -> None:
         fence.conversation_id,
         kind="expired",
         once=f"expired:{fence.conversation_id}:{fence.token}",
-        text=f"I was away while this waited for {spoken(waited)}, so I did not take it up. Mention me to start again.",
+        text=f"I was away while this waited for {spoken(waited)}, so I did not take it up. "
+        "Mention me to start again.",
     )
 
 

@@ -38,7 +38,10 @@ async def decide(
     author_name: str,
     told: str | None = None,
 ) -> Decided:
-    """Fix the effect of a message. `told` replaces the reason in a refusal (the writer could not be looked up)."""
+    """Fix the effect of a message.
+
+    `told` replaces the reason in a refusal (the writer could not be looked up).
+    """
     row = (await tx.execute(select(inbox).where(inbox.c.seq == seq))).one()
     conversation = await lock(tx, row.conversation_id)
     row = (await tx.execute(select(inbox).where(inbox.c.seq == seq).with_for_update())).one()
@@ -89,7 +92,10 @@ async def _stopped_later(tx: AsyncConnection, row: Row[Any]) -> bool:
 
 
 async def _can_stop(tx: AsyncConnection, row: Row[Any], conversation: Row[Any]) -> bool:
-    """A stop never touches a later message: neither a turn that has read one, nor an analysis that began after it."""
+    """A stop never touches a later message.
+
+    Neither a turn that has read one, nor an analysis that began after it.
+    """
     if conversation.active_turn is None:
         return True
     if row.stops_turn == conversation.active_turn:
@@ -142,7 +148,7 @@ async def _keep_gathering(tx: AsyncConnection, conversation_id: str) -> None:
     )
 
 
-# --- one function for each effect ------------------------------------------------------------------------------------
+# --- one function for each effect ---------------------------------------------------------------------------
 
 
 async def _wait(

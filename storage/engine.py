@@ -1,7 +1,8 @@
 """The database engine: SQLite or Postgres, one way to read and one way to write.
 
-Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the transaction
-still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the connection.
+Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the
+transaction still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the
+connection.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ BUSY_TIMEOUT_S = 5.0
 TRIES = 3
 
 
-class db_now(FunctionElement[float]):  # noqa: N801  reads like the SQL function that it is
-    """The database's own clock, in seconds since the epoch, read when the statement runs and not when it began."""
+class db_now(FunctionElement[float]):  # reads like the SQL function that it is
+    """The database's own clock in seconds since the epoch, when the statement runs and not when it began."""
 
     type: Double[float] = Double()
     inherit_cache = True
@@ -57,7 +58,7 @@ class Database:
 
     @classmethod
     async def open(cls, url: str, *, read_only: bool = False) -> Database:
-        """Open the database at a SQLAlchemy URL with an async driver; raises DatabaseUnusable with the mend."""
+        """Open the database at a SQLAlchemy URL (async driver); raises DatabaseUnusable with the mend."""
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
             database = _sqlite(parsed, read_only=read_only)
@@ -154,4 +155,5 @@ def why_unusable(url: URL, error: Exception) -> str:
     """One line for people: what cannot be opened, why, and what to check."""
     cause = str(getattr(error, "orig", None) or error).splitlines()[0]
     where = url.database if url.get_backend_name() == "sqlite" else f"{url.host}:{url.port or 5432}"
-    return f"DATABASE_URL: cannot open the database at {where} ({cause}): check that it exists and may be written"
+    mend = "check that it exists and may be written"
+    return f"DATABASE_URL: cannot open the database at {where} ({cause}): {mend}"

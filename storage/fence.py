@@ -1,7 +1,7 @@
 """The fence: a conversation's row with its token. Every write of a turn goes through it first.
 
-Rule: the row is locked before anything is written, so a takeover waits for the writer or the writer finds the token
-moved on. A check without the lock is no fence.
+Rule: the row is locked before anything is written, so a takeover waits for the writer or the writer finds the
+token moved on. A check without the lock is no fence.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Stored:
 
 
 async def ingest(tx: AsyncConnection, incoming: Sequence[Arrival | Edit | Deletion]) -> list[Stored]:
-    """Store what came in, in order. One message is stored once, however often and under whatever event it comes."""
+    """Store what came in, in order; a message once, however often and in whatever event it comes."""
     at = await now(tx)
     return [await _ingest_one(tx, one, at) for one in incoming]
 
@@ -104,7 +104,7 @@ async def _insert(tx: AsyncConnection, values: dict[str, Any]) -> int | None:
     return int((await tx.execute(select(inbox.c.seq).where(inbox.c.key == values["key"]))).scalar_one())
 
 
-# --- edits and deletions ---------------------------------------------------------------------------------------------
+# --- edits and deletions ------------------------------------------------------------------------------------
 
 
 async def _newest_version(tx: AsyncConnection, key: str) -> Row[Any] | None:
@@ -191,7 +191,7 @@ def _note(row: Row[Any], key: str, words: str, text: str, at: float) -> dict[str
     }
 
 
-# --- what stood in the thread before -----------------------------------------------------------------------------------
+# --- what stood in the thread before ------------------------------------------------------------------------
 
 
 async def add_history(
@@ -230,7 +230,7 @@ async def add_history(
     )
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------
 
 
 async def undecided(tx: AsyncConnection, limit: int = 200) -> list[Row[Any]]:

@@ -1,7 +1,9 @@
-"""Messages of ours that the platform must take: queued in the transaction that decides them, delivered by anybody.
+"""Messages of ours that the platform must take: queued in the transaction that decides them.
 
-Rule: one row for each thing that is said once, by its `once` key; it stays open until the platform has taken it or it
-was given up with a record.
+Anybody delivers them.
+
+Rule: one row for each thing that is said once, by its `once` key; it stays open until the platform has taken
+it or it was given up with a record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the reading commands print: settle records and what happened in a conversation, in the contract's JSON form."""
+"""What the reading commands print, in the contract's JSON forms.
+
+Settle records, and what happened in a conversation.
+"""
 
 from __future__ import annotations
 

@@ -36,9 +36,10 @@ async def settle_turn(
     seen: int,
     bookings: Sequence[Booking] = (),
 ) -> Ending:
-    """Settle a live turn; raises Signalled when it would end of its own accord and a steer or stop was decided first.
+    """Settle a live turn.
 
-    Returns the ending that stands: a stop decided meanwhile goes before any cut.
+    Raises Signalled when it would end of its own accord and a steer or stop was decided first. Returns
+    the ending that stands: a stop decided meanwhile goes before any cut.
     """
     conversation = await pass_through(tx, fence)
     if ending.conditional:
@@ -174,7 +175,7 @@ async def _last_heard(tx: AsyncConnection, conversation_id: str) -> float:
     return float((await tx.execute(newest)).scalar() or 0.0)
 
 
-# --- dead turns -------------------------------------------------------------------------------------------------------
+# --- dead turns ---------------------------------------------------------------------------------------------
 
 
 async def dead_turns(tx: AsyncConnection) -> list[str]:
@@ -190,8 +191,8 @@ async def settle_dead_turn(
 ) -> Ending | None:
     """Settle the turn of a conversation whose lease has run out; None when somebody else was faster.
 
-    The tombstone goes first, then the stamp; else the turn is `stale` and goes on elsewhere, up to a limit. Work that
-    lay too long is not resumed. Taking over raises the token, so that the old worker can write nothing any more.
+    The tombstone goes first, then the stamp; else the turn is `stale` and goes on elsewhere, up to a limit.
+    Work that lay too long is not resumed. Taking over raises the token, so the old worker can write nothing more.
     """
     conversation = await lock(tx, conversation_id)
     at = await now(tx)

@@ -61,8 +61,8 @@ async def first_held(
 ) -> Held | None:
     """The first signal that holds, in the order of priority; the rest are not probed.
 
-    `raised_here` are the signals that this process raised by itself, and by what. Raises Fenced when the lease has
-    moved on.
+    `raised_here` are the signals that this process raised by itself, and by what. Raises Fenced when the
+    lease has moved on.
     """
     token = select(conversations.c.token).where(conversations.c.id == fence.conversation_id)
     if (await tx.execute(token)).scalar() != fence.token:

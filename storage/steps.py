@@ -1,7 +1,7 @@
 """The transactions of a step: commit, begin, result, close. Each is atomic and fenced.
 
-Rule: no call is opened after a steer or stop was decided. The commit compares `signal_seq` with what the turn has
-seen, under the lock that a decision takes too.
+Rule: no call is opened after a steer or stop was decided. The commit compares `signal_seq` with what the turn
+has seen, under the lock that a decision takes too.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ async def record_result(tx: AsyncConnection, fence: Fence, call_id: str, result:
 
 
 async def close(tx: AsyncConnection, fence: Fence, stamp: Held | None) -> Message:
-    """Put the batch's results into the transcript, with unread context behind them; stamp the turn when it is cut."""
+    """Put the batch's results into the transcript, unread context behind them; stamp the turn when cut."""
     await pass_through(tx, fence)
     message = await close_batch(tx, fence)
     if stamp is not None:
@@ -230,7 +230,7 @@ async def close(tx: AsyncConnection, fence: Fence, stamp: Held | None) -> Messag
 
 
 async def close_batch(tx: AsyncConnection, fence: Fence, *, with_context: bool = True) -> Message:
-    """Append one user message that answers every call of the open batch; one without a result is closed unrun."""
+    """Append a user message that answers every call of the open batch; unanswered ones are closed unrun."""
     rows = await transcripts.batch(tx, fence.conversation_id)
     results: list[Block] = [_result_of(row) for row in rows]
     context = await take_context(tx, fence) if with_context else []

@@ -1,6 +1,7 @@
-"""The tables and nothing else. Times are seconds since the epoch by the database's clock; JSON columns hold plain JSON.
+"""The tables and nothing else.
 
-Nothing here is particular to one database. Changes go through `storage/migrations`, expand first, contract later.
+Times are seconds since the epoch by the database's clock; JSON columns hold plain JSON. Nothing here is
+particular to one database. Changes go through `storage/migrations`, expand first, contract later.
 """
 
 from sqlalchemy import (

@@ -54,7 +54,10 @@ class StartedTurn:
 async def start(
     tx: AsyncConnection, fence: Fence, worker: str, gather_s: float, notices: Sequence[str] = ()
 ) -> StartedTurn | None:
-    """Start a turn on a claimed conversation; None when there is nothing (left) to do, and the lease is given back."""
+    """Start a turn on a claimed conversation.
+
+    None when there is nothing (left) to do; then the lease is given back.
+    """
     conversation = await pass_through(tx, fence)
     before = await _predecessor(tx, conversation)
     wishes = await _waiting_wishes(tx, fence.conversation_id)
@@ -63,7 +66,9 @@ async def start(
         return None
     turn = Fence(fence.conversation_id, fence.token, new_id("turn"))
     goal = before.goal if before is not None else goal_of(wishes[0].text)
-    await _insert_turn(tx, turn, worker, conversation, before, goal, wishes)
+    await _insert_turn(
+        tx, turn, worker=worker, conversation=conversation, before=before, goal=goal, wishes=wishes
+    )
     await _take_or_make_card(tx, turn, before)
     open_batch = await _open_batch(tx, turn, conversation, wishes)
     if not open_batch:
@@ -123,6 +128,7 @@ async def _give_back(tx: AsyncConnection, fence: Fence) -> None:
 async def _insert_turn(
     tx: AsyncConnection,
     turn: Fence,
+    *,
     worker: str,
     conversation: Row[Any],
     before: Row[Any] | None,
@@ -185,7 +191,7 @@ def _open_call(row: Row[Any]) -> OpenCall:
 async def _show_messages(
     tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]], notices: Sequence[str]
 ) -> None:
-    """Append what the model has not seen: context first in time, then what people ask for, then our notices."""
+    """Append what the model has not seen: context and what people ask for, in time, then our notices."""
     messages = [*(await steps.take_context(tx, turn)), *(steps.as_message(wish) for wish in wishes)]
     await _mark_read(tx, turn, wishes)
     blocks: list[Block] = [shown(message) for message in sorted(messages, key=_when)]

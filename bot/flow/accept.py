@@ -24,7 +24,10 @@ LARGEST_BATCH = 100
 
 
 class Acceptor:
-    """Stores what comes in. `redact` cleans people's words of secrets; `on_lost_card` hears of unknown turns' buttons."""
+    """Stores what comes in.
+
+    `redact` cleans people's words of secrets; `on_lost_card` hears of buttons of unknown turns.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class Acceptor:
         self._storing: asyncio.Task[None] | None = None
 
     async def accept(self, incoming: Incoming) -> None:
-        """Store one thing durably; raises when it could not be stored, and then it must not be acknowledged."""
+        """Store one thing durably; raises when it could not be, and then it must not be acknowledged."""
         future: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
         self._waiting.append((incoming, future))
         if self._storing is None or self._storing.done():
@@ -60,7 +63,7 @@ class Acceptor:
         try:
             cleaned = [self._cleaned(incoming) for incoming, _ in batch]
             results = await self._database.write(inbox.ingest, cleaned)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whoever handed it in raises it
             if len(batch) > 1:  # one that cannot be stored must not take the others with it
                 for one in batch:
                     await self._store([one])

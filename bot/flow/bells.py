@@ -1,4 +1,7 @@
-"""Bells: hints that something may have changed. A spurious, doubled, late or lost one does nothing but cost time."""
+"""Bells: hints that something may have changed.
+
+A spurious, doubled, late or lost one does nothing but cost time.
+"""
 
 from __future__ import annotations
 

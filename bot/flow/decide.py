@@ -1,4 +1,7 @@
-"""Decides what stored messages do: at once when the author is known, else tried for 30 s and then least right."""
+"""Decides what stored messages do: at once when the author is known.
+
+Else the look-up is tried for 30 s, and then the author has the least right.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ class Decider:
         database: Database,
         bells: Bells,
         chat: Chat,
+        *,
         policy: Policy,
         responders: frozenset[str],
         poll_s: float,

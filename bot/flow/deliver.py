@@ -1,4 +1,7 @@
-"""Delivers what we have to say: answers, notes, charts and private words, each once, in order within a thread."""
+"""Delivers what we have to say: answers, notes, charts and private words.
+
+Each is said once, in order within a thread.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ class Deliverer:
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
         async with asyncio.timeout(timeout_s):
-            while await self._database.read(outbox.due) or self._threads:
+            # The database may be served by other processes too: there is nothing here to be woken by.
+            while await self._database.read(outbox.due) or self._threads:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
     def _begin(self, conversation_id: str) -> None:

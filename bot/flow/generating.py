@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from bot.flow.bells import Topic
 from bot.ports import Generation
 from core import repair
+from core.events import Input, ModelAnswered, ModelFailed, Waited
 from core.generation import Generated, GenerationFailed, ModelRequest
 from core.history import Block, Call, Json, Message, Text
-from core.turn import Input, ModelAnswered, ModelFailed, Waited
 from core.usage import Usage
 from storage import steps
 from storage.steps import Booking

@@ -1,7 +1,7 @@
 """The card reconciler: makes the platform show what the records say. Events only wake it.
 
-Level-triggered: it compares what a card should show with what was last shown, shows the newest state and not every
-one, lets releases go first, and tries until the platform has taken the released state.
+Level-triggered: it compares what a card should show with what was last shown, shows the newest state and not
+every one, lets releases go first, and tries until the platform has taken the released state.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class CardKeeper:
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
         async with asyncio.timeout(timeout_s):
-            while await self._database.read(cards.due, self._min_interval_s) or self._showing:
+            # Other processes show cards too: there is nothing here to be woken by.
+            while await self._database.read(cards.due, self._min_interval_s) or self._showing:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
     async def _database_heartbeat(self) -> None:
@@ -82,7 +83,7 @@ class CardKeeper:
             await self._database.write(cards.heartbeat, HEARTBEAT_S)
 
     def _show(self, row: Row[Any]) -> None:
-        """Begin to show a card; one that waits for a slot moves to the urgent line when it has become urgent."""
+        """Begin to show a card; one that waits for a slot moves to the urgent line once it is urgent."""
         urgent = bool(row.released or row.urgent)
         under_way = self._showing.get(row.id)
         if under_way is not None:
@@ -129,7 +130,10 @@ class CardKeeper:
         )
 
     async def _looked_up(self, records: CardRecords, thread: Thread) -> bool:
-        """After a post whose answer was lost, look for the card before posting it again; whether that ended this try."""
+        """After a post whose answer was lost, look for the card before posting it again.
+
+        Returns whether that ended this try.
+        """
         row = records.card
         if row.posting_since is None or row.message_ref is not None:
             return False

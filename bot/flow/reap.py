@@ -1,4 +1,4 @@
-"""What a crash left: dead turns are settled, cards that stayed live are shown again, unknown ones are released.
+"""What a crash left: dead turns are settled, cards still live are shown again, unknown ones are released.
 
 Every function here is one conditional change, harmless to run anywhere, any time, as often as one likes.
 """

@@ -1,4 +1,7 @@
-"""The calls of a turn's batch: planned, marked started, run in parallel, and each result committed as it returns."""
+"""The calls of a turn's batch: planned, marked started, run in parallel.
+
+Each result is committed as it returns.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from typing import TYPE_CHECKING
 from bot.flow.bells import Topic
 from bot.ports import ToolCall
 from core.call_ids import legalised
+from core.events import CallReturned, Input
 from core.generation import Generated
 from core.history import Call, Json, Message
 from core.resume import CallState, Resumption, closed_unrun
 from core.tools import CallResult, ToolClass, not_executed
-from core.turn import CallReturned, Input
 from storage import steps
 from storage.steps import PlannedCall
 from storage.turns import OpenCall, StartedTurn

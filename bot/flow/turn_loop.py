@@ -1,6 +1,7 @@
 """One turn, from its start to its settle record: gather, decide, perform, record.
 
-The decisions are `core.turn`'s. This loop feeds it facts and performs what it asks for; it decides nothing itself.
+The decisions are `core.turn`'s. This loop feeds it facts and performs what it asks for; it decides nothing
+itself.
 """
 
 from __future__ import annotations
@@ -18,34 +19,24 @@ from bot.flow.generating import Generating
 from bot.flow.running_calls import RunningCalls
 from bot.ports import Model, Tools
 from core import turn as rules
+from core.effects import AskModel, BreakOff, CloseBatch, Commit, Effect, Hurry, Probe, RunCalls, Settle, Wait
+from core.events import (
+    BatchClosed,
+    Began,
+    BellRang,
+    CommitRefused,
+    Committed,
+    Input,
+    LimitReached,
+    Probed,
+    Settled,
+    SettleRefused,
+)
 from core.history import Message
 from core.reasons import Reason
 from core.resume import Resumption
 from core.signals import Signal
-from core.turn import (
-    AskModel,
-    BatchClosed,
-    Began,
-    BellRang,
-    BreakOff,
-    CloseBatch,
-    Commit,
-    CommitRefused,
-    Committed,
-    Effect,
-    Hurry,
-    Input,
-    LimitReached,
-    Phase,
-    Probe,
-    Probed,
-    RunCalls,
-    Settle,
-    Settled,
-    SettleRefused,
-    Turn,
-    Wait,
-)
+from core.turn import Phase, Turn
 from storage import cards, settlements, signals, steps
 from storage.engine import Database
 from storage.errors import Signalled
@@ -151,7 +142,7 @@ class TurnRun:
                 self._post(LimitReached(f"the turn took longer than {limits.turn_limit_s:g} s"))
                 ends += limits.turn_limit_s
 
-    # --- effects ---------------------------------------------------------------------------------------------------
+    # --- effects --------------------------------------------------------------------------------------------
 
     async def _probe(self, _: Probe) -> Input:
         here = {Signal.DRAIN: "shutdown"} if self._around.draining() else {}

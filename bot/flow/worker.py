@@ -72,7 +72,10 @@ class Worker:
                     task.cancel()
 
     async def drain(self, timeout_s: float) -> int:
-        """Start nothing new, cut running turns at their next safe points; returns how many are left to their lease."""
+        """Start nothing new and cut running turns at their next safe points.
+
+        Returns how many are left to their lease.
+        """
         self._draining = True
         self._around.bells.ring_all_turns()
         tasks = list(self._running.values())
@@ -139,7 +142,7 @@ class Worker:
         await TurnRun(self._around, started).run()
 
     async def _read_history(self, claimed: Claimed) -> list[str]:
-        """Store what stood in the thread before; returns what the model must be told when it could not be read."""
+        """Store what stood in the thread before; returns what the model is told when it could not be read."""
         try:
             async with asyncio.timeout(HISTORY_LIMIT_S):
                 earlier = await self._chat.earlier_messages(claimed.thread, claimed.wished_at)
