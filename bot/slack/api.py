@@ -42,7 +42,7 @@ class SlackApi:
         self._budget = budget or Budget()
 
     async def turn(self, method: str, priority: Priority, channel: str) -> None:
-        """Wait for one call's share of the budget, for a caller that then sends what is newest with `send`."""
+        """Wait for one call's share of the budget, for a caller that then sends what is newest."""
         await self._budget.turn(method, priority, channel)
 
     async def call(self, method: str, priority: Priority = Priority.POST, /, **args: Json) -> dict[str, Json]:
@@ -52,6 +52,8 @@ class SlackApi:
 
     async def send(self, method: str, /, **args: Json) -> dict[str, Json]:
         """As `call`, for a caller that has waited for its turn."""
+        if (left := self._budget.rests_for(method)) > 0:
+            raise Temporary(f"{method}: resting as Slack asked", left)
         given = {name: value for name, value in args.items() if value is not None}
         try:
             return await self._send(method, given)

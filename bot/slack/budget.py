@@ -96,6 +96,10 @@ class Lane:
         """No call before so many seconds have passed."""
         self._rests_until = max(self._rests_until, self._clock() + seconds)
 
+    def rests_for(self) -> float:
+        """How many seconds are left of that."""
+        return max(0.0, self._rests_until - self._clock())
+
     def _let_go(self) -> None:
         """Let everybody go whose time has come, and come back when the next one's has."""
         if self._timer is not None:
@@ -153,6 +157,10 @@ class Budget:
     def rest(self, method: str, seconds: float) -> None:
         """Slack said when to come back."""
         self._lanes[method].rest(seconds)
+
+    def rests_for(self, method: str) -> float:
+        """How long this method must not be called, even by whoever had its turn before Slack spoke."""
+        return self._lanes[method].rests_for()
 
     def _channel(self, method: str, channel: str) -> Lane:
         lane = self._channels.get((method, channel))

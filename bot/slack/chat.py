@@ -66,6 +66,7 @@ class SlackChat:
                     raise
                 log.warning("slack_refused_a_card", form=richness.name, error=str(refused))
                 reason = refused.code
+                await self.card_slot(thread, ref, urgent=True)
                 continue
             if richness > richest and reason in FORM_REFUSED:
                 self._plain_until[thread.workspace] = time.monotonic() + PLAIN_FOR_S

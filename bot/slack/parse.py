@@ -25,7 +25,7 @@ def parse(body: Payload, us: Identity) -> Incoming | None:
     if body.get("type") == "block_actions":
         return stop_click(body, us)
     event = record(body, "event")
-    if event.get("type") not in {"message", "app_mention"}:
+    if words(event, "type") not in {"message", "app_mention"}:
         return None
     team = team_of(body) or us.team
     channel = identifier(event, "channel")

@@ -36,11 +36,11 @@ def draw_post(post: Post, hosts: Hosts = frozenset(), richness: Richness = Richn
 
 def draw_chart(post: Post, file_id: str) -> Drawing:
     """A picture that was uploaded before, with its title."""
-    title = plain(post.text, 1_900) or "Chart"
+    title = plain(post.text, 300) or "Chart"
     image: Block = {"type": "image", "slack_file": {"id": file_id}, "alt_text": title}
     return Drawing(
-        text=said(title, LONGEST_FALLBACK),
-        blocks=[section(said(title, 2_000)), image],
+        text=said(title, 300),
+        blocks=[section(said(title, 300)), image],
         metadata=metadata(post),
     )
 
@@ -66,7 +66,7 @@ def _sections(mrkdwn: str, fallback: str) -> list[Block]:
     rest = mrkdwn
     while rest:
         here = rest if len(rest) <= LONGEST_SECTION else cut(rest, _break(rest), MOST_BYTES).removesuffix("…")
-        if too_heavy(fallback, [*blocks, section(here)]):
+        if not here or too_heavy(fallback, [*blocks, section(here)]):
             return blocks or [section(fallback)]
         blocks.append(section(here))
         rest = rest[len(here) :].lstrip("\n")

@@ -21,7 +21,7 @@ from bot.slack.tables import tables
 
 Hosts = frozenset[str]
 
-CODE_SPAN = r"(?P<code>`[^`\n]+`)"
+CODE_SPAN = r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<code>[^\n]{0,500}?[^`\n])(?P=ticks)(?!`)"
 LINK = (
     r"(?P<image>!?)\[(?P<label>[^\[\]\n]{0,300})\]"
     r"\(\s*<?(?P<url>[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)>?[^()\n]{0,200}\)"
@@ -31,6 +31,8 @@ TOKEN = re.compile(f"{CODE_SPAN}|{LINK}|{BARE_URL}", re.IGNORECASE)
 TRAILING = re.compile(r"[.,;:!?)\]}*_~']+$")
 BROADCAST = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 UNSEEN = "\u2060"  # word joiner
+BARE_TICK = "ˋ"  # looks like a backtick and opens no code
+LONGEST_LINK = 1_000
 HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*$")
 BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?")
 RULE = re.compile(r"^[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
@@ -56,7 +58,7 @@ def to_mrkdwn(markdown: str, hosts: Hosts = frozenset()) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """One line for a place that reads no markup, such as a task's title: without signs that mean something."""
+    """One line for a place that reads no markup, like a task's title: without signs that mean something."""
     line = " ".join(tidied(text).split()).replace("<", "‹").replace(">", "›")
     return unpinging(clamped(line, most))
 
@@ -73,10 +75,10 @@ def clamped(text: str, most: int) -> str:
 
 def cut(mrkdwn: str, most: int, most_bytes: int) -> str:
     """Finished mrkdwn, shortened if need be, with no half of an escape or a link at its end."""
-    short = clamped_bytes(mrkdwn[:most], most_bytes)
-    if short == mrkdwn:
+    if len(mrkdwn) <= most and len(mrkdwn.encode("utf-8", "replace")) <= most_bytes:
         return mrkdwn
-    return HALF_PIECE.sub("", short[:-1]).rstrip() + "…"
+    short = clamped_bytes(mrkdwn[: most - 1], max(0, most_bytes - len("…".encode())))
+    return HALF_PIECE.sub("", short).rstrip() + "…"
 
 
 def clamped_bytes(text: str, most: int) -> str:
@@ -114,7 +116,8 @@ def _line(line: str, hosts: Hosts) -> str:
         held.append(piece)
         return f"{HOLD}{len(held) - 1}\ue001"
 
-    marked = _escaped(TOKEN.sub(lambda found: _token(found, hold, hosts), heading[1] if heading else line))
+    marked = TOKEN.sub(lambda found: _token(found, hold, hosts), heading[1] if heading else line)
+    marked = _escaped(marked.replace("`", BARE_TICK))
     styled = _styled(BULLET.sub(_bullet, marked))
     if heading:
         inner = styled.replace(BOLD_MARK, "").strip()
@@ -135,7 +138,7 @@ def _styled(line: str) -> str:
 def _token(found: re.Match[str], hold: Callable[[str], str], hosts: Hosts) -> str:
     """Code, links, pictures and bare URLs are finished and put aside; labels are styled like other words."""
     if found["code"]:
-        return hold(_escaped(found["code"]))
+        return hold(_in_code(found["code"]))
     if found["bare"]:
         tail = TRAILING.search(found["bare"])
         url = found["bare"][: tail.start()] if tail else found["bare"]
@@ -157,8 +160,8 @@ def _address(url: str, label: str, hosts: Hosts) -> str:
     return f"<{address}|{_escaped(label.replace('|', '¦'))}>" if label else f"<{address}>"
 
 
-def _in_code(url: str) -> str:
-    return f"`{_escaped(url.replace('`', '%60'))}`"
+def _in_code(words: str) -> str:
+    return f"`{_escaped(words.replace('`', BARE_TICK))}`"
 
 
 def is_allowed(url: str, hosts: Hosts) -> bool:
@@ -168,4 +171,10 @@ def is_allowed(url: str, hosts: Hosts) -> bool:
         plain_host = parts.netloc.isascii() and parts.netloc.lower() == (parts.hostname or "")
     except ValueError:
         return False
-    return parts.scheme.lower() == "https" and plain_host and "\\" not in url and parts.hostname in hosts
+    return (
+        parts.scheme.lower() == "https"
+        and plain_host
+        and "\\" not in url
+        and len(url) <= LONGEST_LINK
+        and parts.hostname in hosts
+    )
