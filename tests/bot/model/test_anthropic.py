@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -412,3 +414,14 @@ async def test_many_requests_at_once_do_not_mix(server: AnthropicServer, model: 
     assert [o.message.text for o in outcomes if isinstance(o, Generated)] == [
         f"question {n}" for n in range(20)
     ]
+
+
+def test_the_sdk_is_not_loaded_before_it_is_needed() -> None:
+    """It takes 2 s and 80 MiB, in commands too that never ask a model."""
+    program = (
+        "import sys, bot.model.anthropic as ours\n"
+        "ours.AnthropicModel('m', api_key='k', base_url=None, max_tokens=1, idle_timeout_s=1)\n"
+        "sys.exit(sorted({'anthropic', 'genai_prices', 'httpx2'} & sys.modules.keys()) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
