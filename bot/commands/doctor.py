@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from bot.commands.checks import Finding, State, checks
+from bot.commands.checks import Check, Finding, State, checks
 from bot.commands.words import plain, say, table
 from bot.errors import Permanent, Temporary
-from bot.settings import load
+from bot.settings import Settings, load
 
 LIMIT_S = 10.0
 SIGNS = {State.OK: "ok", State.FAILED: "FAILED", State.OFF: "off"}
@@ -26,19 +26,18 @@ def doctor() -> None:
     Example:
       watchkeeper doctor
     """
-    findings = asyncio.run(examine())
+    findings = asyncio.run(examine(load(os.environ, Path.cwd())))
     say(table(("", "what", "finding"), [(SIGNS[f.state], f.name, f.words) for f in findings]))
     sys.exit(1 if any(finding.state is State.FAILED for finding in findings) else 0)
 
 
-async def examine(limit_s: float = LIMIT_S) -> list[Finding]:
+async def examine(settings: Settings, limit_s: float = LIMIT_S) -> list[Finding]:
     """All checks at once, each within its limit; the order is that of the list of checks."""
-    settings = load(os.environ, Path.cwd())
 
-    async def one(name: str, check: object) -> list[Finding]:
+    async def one(name: str, check: Check) -> list[Finding]:
         try:
             async with asyncio.timeout(limit_s):
-                return await check(settings)  # type: ignore[operator,no-any-return]
+                return await check(settings)
         except TimeoutError:
             return [
                 Finding.failed(name, f"no answer within {limit_s:g} s; check the address and the network")

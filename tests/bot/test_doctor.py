@@ -1,0 +1,157 @@
+"""The doctor asks the real things, each on its wire, and says of each what works or how to mend it."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bot.commands.checks import Finding, State
+from bot.commands.doctor import examine
+from bot.settings import load
+from bot.web.server import Server
+from storage import schema
+from tests.servers.anthropic.reply import invalid_key, reply
+from tests.servers.anthropic.server import AnthropicServer
+from tests.servers.slack import SlackServer
+
+PROBE = Path(__file__).parents[1] / "servers" / "mcp_probe.py"
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def anthropic() -> AsyncIterator[AnthropicServer]:
+    async with AnthropicServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def prometheus() -> AsyncIterator[str]:
+    """The one answer of Prometheus that is asked for."""
+
+    async def buildinfo(_: web.Request) -> web.Response:
+        return web.json_response({"status": "success", "data": {"version": "2.53.3"}})
+
+    app = web.Application()
+    app.router.add_get("/api/v1/status/buildinfo", buildinfo)
+    server = await Server.start(app, host="127.0.0.1", port=0)
+    yield f"http://127.0.0.1:{server.address[1]}"
+    await server.close()
+
+
+async def found(folder: Path, toml: str = "", **environ: str) -> dict[str, Finding]:
+    (folder / "watchkeeper.toml").write_text(toml)
+    findings = await examine(load(environ, folder), limit_s=50)  # a busy machine is no finding
+    assert len({finding.name for finding in findings}) == len(findings)
+    return {finding.name: finding for finding in findings}
+
+
+async def test_everything_that_works_is_said_to_work(
+    tmp_path: Path, slack: SlackServer, anthropic: AnthropicServer, prometheus: str
+) -> None:
+    anthropic.script(reply("Yes."))
+    await schema.upgrade(load({}, tmp_path).database_url)
+    command = [sys.executable, str(PROBE), "--log", str(tmp_path / "probe.log")]
+    findings = await found(
+        tmp_path,
+        f'[tools.prometheus]\nurl = "{prometheus}"\n[[mcp]]\nname = "probe"\ncommand = {command}\n',
+        SLACK_API_URL=slack.api_url,
+        SLACK_BOT_TOKEN=slack.bot_token,
+        SLACK_APP_TOKEN=slack.app_token,
+        ANTHROPIC_API_KEY="sk-test",
+        ANTHROPIC_BASE_URL=anthropic.url,
+    )
+    assert {name: finding.state for name, finding in findings.items()} == dict.fromkeys(
+        (
+            "settings",
+            "database",
+            "Slack bot token",
+            "Slack events",
+            "model",
+            "Prometheus",
+            "tool server probe",
+        ),
+        State.OK,
+    ), findings
+    assert findings["Prometheus"].words == "version 2.53.3"
+    assert findings["Slack events"].words == "over Socket Mode"
+    assert findings["tool server probe"].words.endswith(" tools")
+
+
+async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer) -> None:
+    slack.scopes.discard("reactions:write")
+    findings = await found(tmp_path, SLACK_API_URL=slack.api_url, SLACK_BOT_TOKEN=slack.bot_token)
+    assert findings["Slack bot token"] == Finding.failed(
+        "Slack bot token", "scopes are missing: reactions:write; add them and install the app again"
+    )
+
+
+async def test_rejected_tokens_are_told_with_slacks_own_word(tmp_path: Path, slack: SlackServer) -> None:
+    findings = await found(
+        tmp_path,
+        SLACK_API_URL=slack.api_url,
+        SLACK_BOT_TOKEN="xoxb-nobody",
+        SLACK_APP_TOKEN="xapp-nobody",
+    )
+    for name in ("Slack bot token", "Slack events"):
+        assert findings[name].state is State.FAILED
+        assert "invalid_auth" in findings[name].words
+
+
+async def test_a_bot_without_a_way_for_events_to_come_is_told(tmp_path: Path, slack: SlackServer) -> None:
+    findings = await found(tmp_path, SLACK_API_URL=slack.api_url, SLACK_BOT_TOKEN=slack.bot_token)
+    assert findings["Slack events"].state is State.FAILED
+    assert "SLACK_APP_TOKEN or SLACK_SIGNING_SECRET" in findings["Slack events"].words
+
+
+async def test_a_signing_secret_is_a_way_for_events_to_come(tmp_path: Path) -> None:
+    assert (await found(tmp_path, SLACK_SIGNING_SECRET="0123"))["Slack events"].state is State.OK
+
+
+async def test_a_rejected_model_key_is_told(tmp_path: Path, anthropic: AnthropicServer) -> None:
+    anthropic.script(invalid_key())
+    findings = await found(tmp_path, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=anthropic.url)
+    assert findings["model"].state is State.FAILED
+    assert "ANTHROPIC_API_KEY" in findings["model"].words
+
+
+async def test_the_models_question_is_marked_as_no_step(tmp_path: Path, anthropic: AnthropicServer) -> None:
+    anthropic.script(reply("Yes."))
+    await found(tmp_path, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=anthropic.url)
+    (asked,) = anthropic.requests
+    assert asked.headers["x-watchkeeper-purpose"] == "doctor"
+
+
+async def test_something_that_is_no_prometheus_is_told_apart(
+    tmp_path: Path, anthropic: AnthropicServer
+) -> None:
+    findings = await found(tmp_path, f'[tools.prometheus]\nurl = "{anthropic.url}"\n')
+    assert findings["Prometheus"].state is State.FAILED
+    assert "check url in [tools.prometheus]" in findings["Prometheus"].words
+
+
+async def test_what_gives_no_answer_is_given_up_and_holds_nothing_up(tmp_path: Path) -> None:
+    over = asyncio.Event()
+
+    async def never(_: web.Request) -> web.Response:
+        await over.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", never)
+    server = await Server.start(app, host="127.0.0.1", port=0)
+    (tmp_path / "watchkeeper.toml").write_text(
+        f'[tools.prometheus]\nurl = "http://127.0.0.1:{server.address[1]}"\n'
+    )
+    findings = {f.name: f for f in await examine(load({}, tmp_path), limit_s=0.3)}
+    over.set()
+    await server.close()
+    assert findings["Prometheus"].words.startswith("no answer within 0.3 s")
+    assert findings["settings"].state is State.OK
