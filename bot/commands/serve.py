@@ -28,6 +28,6 @@ def serve() -> None:
     require_model(settings)
     make_folder(settings.env.database)
     logs.setup(Redactor(settings.secrets()).redact)
-    from bot import compose  # noqa: PLC0415 - everything there is; a wrong setting is told before it loads
+    from bot.compose import serve as run_service  # noqa: PLC0415 - loads everything; settings are told before
 
-    sys.exit(asyncio.run(compose.serve(settings)))
+    sys.exit(asyncio.run(run_service(settings)))

@@ -1,72 +1,17 @@
 """The real command, as people and scripts meet it: what it prints, and what it says when something fails."""
 
 import json
-import logging
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import structlog
 
-from bot.cli import run
+from tests.bot.terminal import Command, bare_environment, refused
 
-OUTSIDE = ("SLACK_", "ANTHROPIC_", "OPENAI_", "DATABASE_", "REDIS_", "WATCHKEEPER_")
 COMMANDS = ["serve", "doctor", "manifest", "migrate", "policy", "policy explain", "settles", "show"]
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Command = Callable[..., Ran]
-
-
-@pytest.fixture
-def watchkeeper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Command]:
-    """The command, in an empty folder, with nothing in its environment but what is given."""
-    handlers = logging.getLogger().handlers[:]
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(OUTSIDE)]:
-        monkeypatch.delenv(name)
-
-    def ran(line: str, **environ: str) -> Ran:
-        with monkeypatch.context() as given:
-            for name, value in environ.items():
-                given.setenv(name, value)
-            code = run(line.split())
-        said = capsys.readouterr()
-        return Ran(code, said.out, said.err)
-
-    yield ran
-    logging.getLogger().handlers[:] = handlers
-    structlog.reset_defaults()
-
-
-def bare_environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OUTSIDE)}
-    return inherited | {"PYTHONPATH": str(ROOT)}
-
-
-def refused(ran: Ran, code: int = 2) -> str:
-    """What it told people: one or two lines, no traceback, nothing on standard output."""
-    assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
-    assert 1 <= len(ran.stderr.splitlines()) <= 2
-    assert "Traceback" not in ran.stderr
-    return ran.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
