@@ -63,6 +63,7 @@ async def _drawn(order: bytes) -> bytes | None:
     finally:
         if child.returncode is None:
             child.kill()
+            await child.wait()
     if child.returncode != 0 or not png.startswith(PNG_SIGNATURE):
         log.warning("chart_failed", code=child.returncode, said=said[-300:].decode(errors="replace"))
         return None

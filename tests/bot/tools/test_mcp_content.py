@@ -25,7 +25,8 @@ def test_every_kind_of_content_becomes_text_or_a_picture() -> None:
     said = output("probe__x", result)
     assert said.text == (
         "words\n[a picture for the people in the thread: probe__x]\n"
-        "[a picture of type image/gif, which cannot be shown]\n[a sound of type audio/wav, which cannot be played]\n"
+        "[a picture of type image/gif, which cannot be shown]\n"
+        "[a sound of type audio/wav, which cannot be played]\n"
         "[resource runbook: https://wiki/run] how to\n[resource file:///a]\ninside\n"
         "[resource file:///b: about 3 bytes of type unknown]"
     )
