@@ -11,9 +11,12 @@ from core.signals import Held
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The turn was started; `open_calls` are those of a batch that its predecessor left open."""
+    """The turn was started.
 
-    open_calls: tuple[str, ...] = ()
+    `open_calls` are those without a result in a batch that its predecessor left open; None when it left no batch.
+    """
+
+    open_calls: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

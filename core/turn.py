@@ -108,9 +108,9 @@ def decide(turn: Turn, given: Input) -> Decision:
 
 
 def _begin(turn: Turn, given: Began) -> Decision:
-    if given.open_calls:
-        return _act(turn, given.open_calls)
-    return _to_safe_point(turn)
+    if given.open_calls is None:
+        return _to_safe_point(turn)
+    return _act(turn, given.open_calls)
 
 
 def _probe_or_remember(turn: Turn, _: BellRang) -> Decision:
@@ -143,7 +143,8 @@ def _answered(turn: Turn, given: ModelAnswered) -> Decision:
     if generated.stop is StopReason.REFUSAL:
         return _settle(turn, settle.failed("the model refused to go on with this conversation"))
     if generated.message.calls:
-        return replace(turn, phase=Phase.COMMITTING, paused=None), (Commit(generated, turn.protected),)
+        committing = replace(turn, phase=Phase.COMMITTING, paused=None, pauses=0)
+        return committing, (Commit(generated, turn.protected),)
     if generated.stop is StopReason.PAUSE:
         return _paused(turn, generated.message)
     if generated.stop is StopReason.CONTEXT_FULL:
@@ -247,7 +248,7 @@ def _to_safe_point(turn: Turn) -> Decision:
 def _act(turn: Turn, open_calls: tuple[str, ...]) -> Decision:
     """Run the batch; the probe makes a signal that came during the commit hurry it."""
     acting = replace(turn, balance=balances.issued(open_calls), hurried_for=None)
-    if not open_calls:  # every call of the message was answered at its commit
+    if not open_calls:  # every call of the message has its result already
         return replace(acting, phase=Phase.BALANCED), (Probe(),)
     return replace(acting, phase=Phase.ACTING), (RunCalls(), Probe())
 

@@ -106,8 +106,11 @@ class TurnRun:
         assert self._reason is not None
         return self._reason
 
-    def _open_calls(self) -> tuple[str, ...]:
-        return tuple(call.id for call in self._started.open_calls if call.resumption is not Resumption.REUSE)
+    def _open_calls(self) -> tuple[str, ...] | None:
+        batch = self._started.open_calls
+        if not batch:
+            return None
+        return tuple(call.id for call in batch if call.resumption is not Resumption.REUSE)
 
     async def _advance(self, given: Input) -> None:
         self._turn, effects = rules.decide(self._turn, given)
