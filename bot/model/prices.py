@@ -26,7 +26,7 @@ def cost_usd(usage: Usage, *models: str, provider: str = "anthropic") -> float |
     for model in models:
         try:
             price = calc_price(tokens, model, provider_id=provider)
-        except LookupError:
+        except (LookupError, ValueError):
             continue
         needed = {
             "input_mtok": usage.input_tokens,
