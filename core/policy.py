@@ -139,8 +139,6 @@ BUILT_IN: tuple[Rule, ...] = (
 
 DEFAULT = Verdict(Effect.DENY, "default", "No rule allows this.")
 
-NEEDS_A_RUNNING_TURN = frozenset({Effect.STEER, Effect.STOP})
-
 
 def decide(policy: Policy, situation: Situation) -> Verdict:
     """What a message does in this situation."""
@@ -161,7 +159,7 @@ def policy(extra_rules: Iterable[Rule] = ()) -> Policy:
 
 def contradiction(rule: Rule) -> str | None:
     """Why this rule could never be honoured, or None when it can."""
-    if rule.running is False and rule.effect in NEEDS_A_RUNNING_TURN:
+    if rule.running is False and rule.effect in {Effect.STEER, Effect.STOP}:
         return f'effect "{rule.effect}" needs a running turn, but the rule holds only when idle'
     if rule.running is True and rule.effect is Effect.START:
         return 'effect "start" needs an idle conversation, but the rule holds only while a turn runs'

@@ -47,7 +47,7 @@ def policy(context: click.Context) -> None:
     help="Whom it speaks to.",
 )
 @click.option("--running", is_flag=True, help="A turn runs in the conversation.")
-@click.option("--channel", default="", help="The channel, for rules with a pattern.")
+@click.option("--channel", default="", help="The channel's id, for rules that name channels.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(  # noqa: PLR0917 - one parameter an option
     source: str, role: str, marker: str, addressed: str, running: bool, channel: str, as_json: bool

@@ -229,7 +229,7 @@ class PolicyEntry(Section):
     addressed: OneOrMany[Word[Addressed]] = Field(default=(), description="Whom it speaks to.")
     running: OneOrMany[bool] = Field(default=(), description="Whether a turn runs.")
     channel: OneOrMany[Name] = Field(
-        default=(), description="Pattern of the channel, with `*`, `?` and `[…]`."
+        default=(), description="The channel's id (Slack: C…), or a pattern with `*`, `?` and `[…]`."
     )
     effect: Effect = Field(strict=False, description="What the message does.")
     reason: Name = Field(
