@@ -8,11 +8,15 @@ import sys
 from pathlib import Path
 
 import click
+import structlog
 
 from bot import logs
 from bot.settings import load, require_model, require_slack
 from bot.settings.database import make_folder
+from core.policy import unreachable
 from core.redaction import Redactor
+
+log = structlog.get_logger()
 
 
 @click.command()
@@ -28,6 +32,9 @@ def serve() -> None:
     require_model(settings)
     make_folder(settings.env.database)
     logs.setup(Redactor(settings.secrets()).redact)
+    for rule, by in unreachable(settings.policy):
+        if rule.name.startswith("configured"):
+            log.warning("policy_rule_never_decides", rule=rule.name, stands_behind=by.name)
     from bot.compose import serve as run_service  # noqa: PLC0415 - loads everything; settings are told before
 
     sys.exit(asyncio.run(run_service(settings)))
