@@ -95,7 +95,7 @@ class SlackChat:
             "parse": "none",
             "link_names": False,
         }
-        metadata = {"event_type": NOTE_EVENT, "event_payload": {"kind": "private"}}
+        metadata = {"event_type": NOTE_EVENT, "event_payload": {"kind": "refusal"}}
         if self._metadata_in_private:
             try:
                 await self._api.call("chat.postEphemeral", **told, metadata=metadata)

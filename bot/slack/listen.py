@@ -10,6 +10,7 @@ adapter/socket_mode/async_internals.py.)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -52,6 +53,7 @@ def slack_app(*, accept: Accept, connection: Connection, signing_secret: str = "
 
     app = AsyncApp(
         name="watchkeeper",
+        logger=_bolts_logger(),
         client=AsyncWebClient(retry_handlers=[]),
         signing_secret=signing_secret,
         before_authorize=before_authorize,
@@ -62,6 +64,13 @@ def slack_app(*, accept: Accept, connection: Connection, signing_secret: str = "
     )
     app.middleware(store)
     return app
+
+
+def _bolts_logger() -> logging.Logger:
+    """Errors only: Bolt warns that it ignores SLACK_BOT_TOKEN, which is just what we want."""
+    logger = logging.getLogger("slack_bolt.watchkeeper")
+    logger.setLevel(logging.ERROR)
+    return logger
 
 
 async def stored(req: AsyncBoltRequest, accept: Accept, us: Identity) -> BoltResponse:

@@ -37,9 +37,9 @@ HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*$")
 BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?")
 RULE = re.compile(r"^[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 # `__x__` stays: in this trade it is more often a Python name than emphasis.
-BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
+BOLD = re.compile(r"\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
 ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
-STRIKE = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~")
+STRIKE = re.compile(r"~~(?=\S)(.{1,500}?)(?<=\S)~~")
 # Private-use characters stand for finished pieces while a line is styled; the model's own are taken out
 # before.
 HOLD, HELD = "\ue000", re.compile("\ue000(\\d+)\ue001")

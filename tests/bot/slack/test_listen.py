@@ -164,6 +164,19 @@ async def test_edits_and_deletions_are_stored(
     assert kinds == ["Arrival", "Arrival", "Arrival", "Deletion", "Deletion", "Edit"]
 
 
+async def test_events_of_another_workspace_are_acknowledged_and_not_stored(
+    slack: SlackServer, connection: Connection, inbox: Inbox, http: str
+) -> None:
+    await connection.connect()
+    event = {"type": "message", "channel": "C1", "user": "U1", "ts": "1700000000.000100", "text": "hi"}
+    event |= {"text": f"<@{slack.bot_user_id}> hi"}
+    for team, stored in (("T0ELSE0001", 0), (slack.team_id, 1)):
+        body = json.dumps({"type": "event_callback", "team_id": team, "event": event}).encode()
+        headers = {"Content-Type": "application/json"} | slack.state.http.signed(body)
+        assert await post(http, body, headers) == 200
+        assert len(inbox.stored) == stored
+
+
 # --- HTTP ---------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +295,18 @@ async def test_slack_may_ask_for_a_new_connection(
     await until(lambda: slack.state.sockets.opened > opened and socket.connected, 10)
     await slack.say("Ana", "#inc", "why?", mention=True)
     await until(lambda: len(inbox.keys) == 1)
+
+
+async def test_a_socket_without_a_sign_of_life_is_made_anew(
+    slack: SlackServer, connection: Connection, inbox: Inbox
+) -> None:
+    """Pings come every ten seconds, so that to so impatient a watchdog every socket seems dead."""
+    app = slack_app(accept=inbox.accept, connection=connection)
+    mode = SocketMode(app, slack.app_token, slack.api_url, dead_after_s=0.5)
+    await mode.start()
+    await until(lambda: slack.state.sockets.opened >= 2)
+    await mode.close()
+    await until(lambda: slack.open_sockets == 0)
 
 
 async def test_closing_leaves_no_socket_open(

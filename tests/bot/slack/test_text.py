@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.slack.split import fits, split
+from bot.slack.split import MOST_BYTES, MOST_CHARACTERS, fits, split
 from bot.slack.text import cut, plain, said, to_mrkdwn
 
 HOSTS = frozenset({"runbooks.corp"})
@@ -132,9 +132,19 @@ WORDS = st.lists(LINE, min_size=1, max_size=60).map("\n".join)
 @given(LONG)
 def test_every_part_fits_one_message(markdown: str) -> None:
     for part in split(markdown, HOSTS):
+        drawn = to_mrkdwn(part, HOSTS)
         assert part.strip()
-        assert len(to_mrkdwn(part, HOSTS)) <= 3_000 or not fits(part, HOSTS)
+        assert len(drawn) <= MOST_CHARACTERS
+        assert len(drawn.encode()) <= MOST_BYTES
         assert fits(part, HOSTS)
+
+
+@settings(deadline=None)
+@given(MARKDOWN.map(lambda markdown: markdown * 20))
+def test_a_quick_guess_never_lets_a_part_grow_too_large(markdown: str) -> None:
+    drawn = to_mrkdwn(markdown, HOSTS)
+    is_small = len(drawn) <= MOST_CHARACTERS and len(drawn.encode()) <= MOST_BYTES
+    assert is_small or not fits(markdown, HOSTS)
 
 
 @settings(deadline=None)
