@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, or_, select, update
+from sqlalchemy import Row, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.inbox import Fate
@@ -28,7 +28,9 @@ async def create(tx: AsyncConnection, conversation_id: str, turn_id: str) -> str
 async def hand_on(tx: AsyncConnection, card_id: str, turn_id: str) -> None:
     """The card now belongs to the turn that goes on with the work."""
     await tx.execute(
-        update(cards).where(cards.c.id == card_id).values(turn_id=turn_id, wanted=cards.c.wanted + 1, tries=0)
+        update(cards)
+        .where(cards.c.id == card_id)
+        .values(turn_id=turn_id, wanted=cards.c.wanted + 1, tries=0, given_up=None)
     )
 
 
@@ -179,8 +181,10 @@ async def shown(
     await tx.execute(
         update(cards).where(cards.c.id == card_id, cards.c.wanted == revision).values(urgent=False)
     )
-    of_card = turns.c.card_id == card_id
-    named = select(turns.c.id).where(of_card if released else and_(of_card, turns.c.id != turn_id))
+    # Not those to which the card was handed on while this was on its way.
+    number = select(turns.c.number).where(turns.c.id == turn_id).scalar_subquery()
+    until = turns.c.number <= number if released else turns.c.number < number
+    named = select(turns.c.id).where(turns.c.card_id == card_id, until)
     await tx.execute(
         update(settlements)
         .where(settlements.c.turn_id.in_(named), settlements.c.card_released_at.is_(None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, func, or_, select, update
@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from core.arrivals import Thread
 from core.inbox import WISHES, Fate
 from core.settle import spoken
-from storage import outbox
+from storage import outbox, steps
 from storage.engine import db_now
-from storage.fence import Fence, pass_through
+from storage.fence import Fence, lock, pass_through
 from storage.inbox import waiting_wish
 from storage.statements import now
 from storage.tables import conversations, inbox
@@ -100,16 +100,18 @@ async def soonest(tx: AsyncConnection) -> float | None:
 
 
 async def renew(tx: AsyncConnection, fences: Sequence[Fence], lease_s: float) -> list[Fence]:
-    """Renew leases; returns those that are no longer ours."""
+    """Renew leases that are held; returns those that somebody else has taken over."""
     lost = []
     for fence in fences:
-        result = await tx.execute(
-            update(conversations)
-            .where(C.id == fence.conversation_id, C.token == fence.token)
-            .values(lease_expires=db_now() + lease_s)
-        )
-        if result.rowcount != 1:
+        conversation = await lock(tx, fence.conversation_id)
+        if conversation.token != fence.token:
             lost.append(fence)
+        elif conversation.lease_owner is not None:  # else given up meanwhile, and free for whoever comes
+            await tx.execute(
+                update(conversations)
+                .where(C.id == fence.conversation_id)
+                .values(lease_expires=db_now() + lease_s)
+            )
     return lost
 
 
@@ -134,6 +136,8 @@ async def set_aside(tx: AsyncConnection, fence: Fence) -> None:
     await tx.execute(
         update(inbox).where(*_wishes_of(fence.conversation_id)).values(fate=Fate.CONTEXT, receipt=None)
     )
+    if conversation.resume_turn is not None:
+        await steps.give_up_batch(tx, replace(fence, turn_id=conversation.resume_turn))
     await tx.execute(
         update(conversations)
         .where(C.id == fence.conversation_id)

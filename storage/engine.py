@@ -118,10 +118,15 @@ def _sqlite(url: URL, *, read_only: bool) -> Database:
         )
     writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=60)
     reader = create_async_engine(url, pool_size=4, max_overflow=4)
-    for engine, writes in ((writer, True), (reader, False)):
-        event.listen(engine.sync_engine, "connect", _prepare(writes=writes))
-        event.listen(engine.sync_engine, "begin", _begin_immediate if writes else _begin_deferred)
+    prepare_sqlite(writer, writes=True)
+    prepare_sqlite(reader, writes=False)
     return Database(writer, reader)
+
+
+def prepare_sqlite(engine: AsyncEngine, *, writes: bool) -> None:
+    """Make an engine's transactions real ones, tables included: the driver's own habits leave some out."""
+    event.listen(engine.sync_engine, "connect", _prepare(writes=writes))
+    event.listen(engine.sync_engine, "begin", _begin_immediate if writes else _begin_deferred)
 
 
 def _prepare(*, writes: bool) -> Callable[[Any, Any], None]:

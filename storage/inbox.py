@@ -112,6 +112,17 @@ async def _newest_version(tx: AsyncConnection, key: str) -> Row[Any] | None:
     return (await tx.execute(newest)).first()
 
 
+def _notes_of(row: Row[Any]) -> str:
+    """The origin of what the model is told of later changes: no version of the message itself."""
+    return f"{row.origin}:changes"
+
+
+async def _was_told(tx: AsyncConnection, row: Row[Any]) -> bool:
+    """Whether the model was told of a change to this message after it had read it."""
+    told = select(inbox.c.seq).where(inbox.c.origin == _notes_of(row)).limit(1)
+    return (await tx.execute(told)).first() is not None
+
+
 def _unread(row: Row[Any]) -> bool:
     waits = row.fate == Fate.WAITING
     return waits or (row.fate == Fate.CONTEXT and row.turn_id is None)
@@ -121,7 +132,7 @@ async def _edit(tx: AsyncConnection, edit: Edit, at: float) -> Stored:
     """An unread message is replaced; of a read one the model is told; any other stays as it is."""
     conversation_id = edit.thread.conversation_id
     row = await _newest_version(tx, edit.key)
-    if row is None or row.text == edit.text:
+    if row is None or (row.text == edit.text and not await _was_told(tx, row)):
         return Stored(conversation_id, None)
     if _unread(row):
         new = {
@@ -136,7 +147,7 @@ async def _edit(tx: AsyncConnection, edit: Edit, at: float) -> Stored:
         return Stored(conversation_id, seq)
     if row.fate in (Fate.READ, Fate.CONTEXT):
         words = f"{row.author_name or row.author_id} changed an earlier message to:\n{edit.text}"
-        return Stored(conversation_id, await _insert(tx, _note(row, edit.edit_key, words, edit.text, at)))
+        return Stored(conversation_id, await _insert(tx, _note(row, edit.edit_key, words, at)))
     return Stored(conversation_id, None)
 
 
@@ -151,9 +162,7 @@ async def _delete(tx: AsyncConnection, deletion: Deletion, at: float) -> Stored:
         return Stored(conversation_id, row.seq)
     if row.fate in (Fate.READ, Fate.CONTEXT):
         words = f"{row.author_name or row.author_id} deleted an earlier message:\n{row.text}"
-        return Stored(
-            conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, "", at))
-        )
+        return Stored(conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, at)))
     return Stored(conversation_id, None)
 
 
@@ -170,11 +179,11 @@ def _copied(row: Row[Any], key: str, at: float) -> dict[str, Any]:
     return {**values, "key": key, "received_at": at, "receipt_shown": row.receipt_shown}
 
 
-def _note(row: Row[Any], key: str, words: str, text: str, at: float) -> dict[str, Any]:
+def _note(row: Row[Any], key: str, words: str, at: float) -> dict[str, Any]:
     return {
         "conversation_id": row.conversation_id,
         "key": key,
-        "origin": row.origin,
+        "origin": _notes_of(row),
         "source": Source.NOTICE,
         "author_id": row.author_id,
         "author_name": row.author_name,

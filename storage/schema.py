@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from storage.engine import Database, why_unusable
+from storage.engine import Database, prepare_sqlite, why_unusable
 from storage.errors import DatabaseUnusable
 
 HEAD = "0001"
@@ -29,6 +29,8 @@ async def upgrade(url: str) -> bool:
         except OSError as error:
             raise DatabaseUnusable(why_unusable(parsed, error)) from error
     engine = create_async_engine(parsed)
+    if parsed.get_backend_name() == "sqlite":
+        prepare_sqlite(engine, writes=True)
     try:
         async with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
@@ -62,9 +64,16 @@ def _revision_of(connection: Connection) -> str | None:
 def _migrate(connection: Connection) -> None:
     from alembic import command  # noqa: PLC0415  slow to import, and needed only when there is something to do
     from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     attributes: dict[str, Any] = config.attributes
     attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise DatabaseUnusable(
+            "DATABASE_URL: the database was made by another version of Watchkeeper (schema "
+            f"{_revision_of(connection)}, this one knows {HEAD}): install that version or a newer one"
+        ) from error

@@ -76,7 +76,7 @@ async def _settle(
     if ending.reason is Reason.STOPPED:
         await _after_stop(tx, fence)
     if not goes_on(ending.reason):
-        await _close_what_is_open(tx, fence)
+        await steps.give_up_batch(tx, fence)
     await _free_conversation(tx, fence, conversation, ending)
     await cards.want(tx, fence.turn_id, urgent=True)
 
@@ -137,12 +137,6 @@ async def _after_stop(tx: AsyncConnection, fence: Fence) -> None:
         await unread_to_context(tx, fence.conversation_id, before)
 
 
-async def _close_what_is_open(tx: AsyncConnection, fence: Fence) -> None:
-    """At rest no call is open: a batch that nobody will go on with is closed without running anything."""
-    if await transcripts.batch(tx, fence.conversation_id):
-        await steps.close_batch(tx, fence, with_context=False)
-
-
 async def _free_conversation(
     tx: AsyncConnection, fence: Fence, conversation: Row[Any], ending: Ending
 ) -> None:
@@ -154,7 +148,7 @@ async def _free_conversation(
         values |= {"gathering_since": db_now(), "not_before": quiet_at}
     if ending.reason is Reason.STEERED and ending.discarded:
         values["discarded_in_a_row"] = conversations.c.discarded_in_a_row + 1
-    elif not goes_on(ending.reason):
+    elif ending.message is not None or not goes_on(ending.reason):
         values["discarded_in_a_row"] = 0
     if ending.reason is Reason.STALE:
         values["lost_in_a_row"] = conversations.c.lost_in_a_row + 1
@@ -192,7 +186,7 @@ async def settle_dead_turn(
     """Settle the turn of a conversation whose lease has run out; None when somebody else was faster.
 
     The tombstone goes first, then the stamp; else the turn is `stale` and goes on elsewhere, up to a limit.
-    Work that lay too long is not resumed. Taking over raises the token, so the old worker can write nothing more.
+    Work that lay too long is not resumed. Taking over raises the token: the old worker can write nothing more.
     """
     conversation = await lock(tx, conversation_id)
     at = await now(tx)

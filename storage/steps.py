@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, case, select, update
+from sqlalchemy import Row, case, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
 from core.arrivals import AuthorRole, Source
+from core.errors import RuleBroken
 from core.history import Block, Json, Message, Result, user
 from core.inbox import Fate, InboxMessage, Receipt, shown
 from core.policy import Effect
@@ -28,6 +29,9 @@ from storage.errors import Signalled
 from storage.fence import Fence, pass_through
 from storage.signals import first_held
 from storage.tables import calls, conversations, inbox, requests, turns
+
+CLOSED_UNRUN = frozenset({Outcome.NOT_EXECUTED, Outcome.UNKNOWN})
+"""Outcomes of calls that never ran or were lost: no progress, so a worker that is lost again still counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +175,13 @@ async def _progress(tx: AsyncConnection, fence: Fence, **values: Any) -> None:
 
 
 async def begin(tx: AsyncConnection, fence: Fence, call_id: str) -> None:
-    """Mark a call as started, before it is sent."""
+    """Mark a call as started, before it is sent; RuleBroken for a side effect that was started before."""
     await pass_through(tx, fence)
-    await tx.execute(
+    may_start = or_(calls.c.tool_class != ToolClass.SIDE_EFFECT, calls.c.state == CallState.ISSUED)
+    begun = await tx.execute(
         update(calls)
         .where(calls.c.conversation_id == fence.conversation_id, calls.c.id == call_id)
+        .where(calls.c.state != CallState.DONE, may_start)
         .values(
             state=CallState.STARTED,
             attempts=calls.c.attempts + 1,
@@ -183,6 +189,8 @@ async def begin(tx: AsyncConnection, fence: Fence, call_id: str) -> None:
             turn_id=fence.turn_id,
         )
     )
+    if begun.rowcount != 1:
+        raise RuleBroken(f"{call_id} was started a second time")
     await cards.want(tx, fence.turn_id)
 
 
@@ -212,7 +220,7 @@ async def record_result(tx: AsyncConnection, fence: Fence, call_id: str, result:
             turn_id=fence.turn_id,
             picture=chart.png,
         )
-    if result.outcome is Outcome.OK:
+    if result.outcome not in CLOSED_UNRUN:
         await tx.execute(
             update(conversations).where(conversations.c.id == fence.conversation_id).values(lost_in_a_row=0)
         )
@@ -251,6 +259,12 @@ async def close_batch(tx: AsyncConnection, fence: Fence, *, with_context: bool =
         .values(closed=True)
     )
     return message
+
+
+async def give_up_batch(tx: AsyncConnection, fence: Fence) -> None:
+    """At rest no call is open: a batch that nobody will go on with is closed without running anything."""
+    if await transcripts.batch(tx, fence.conversation_id):
+        await close_batch(tx, fence, with_context=False)
 
 
 def _result_of(row: Row[Any]) -> Result:

@@ -61,14 +61,14 @@ async def start(
     conversation = await pass_through(tx, fence)
     before = await _predecessor(tx, conversation)
     wishes = await _waiting_wishes(tx, fence.conversation_id)
+    if before is not None:  # what is queued waits until this work has ended
+        wishes = [wish for wish in wishes if wish.effect != Effect.QUEUE]
     if before is None and not wishes:
         await _give_back(tx, fence)
         return None
     turn = Fence(fence.conversation_id, fence.token, new_id("turn"))
     goal = before.goal if before is not None else goal_of(wishes[0].text)
-    await _insert_turn(
-        tx, turn, worker=worker, conversation=conversation, before=before, goal=goal, wishes=wishes
-    )
+    await _insert_turn(tx, turn, worker=worker, conversation=conversation, before=before, goal=goal)
     await _take_or_make_card(tx, turn, before)
     open_batch = await _open_batch(tx, turn, conversation, wishes)
     if not open_batch:
@@ -133,11 +133,9 @@ async def _insert_turn(
     conversation: Row[Any],
     before: Row[Any] | None,
     goal: str,
-    wishes: Sequence[Row[Any]],
 ) -> None:
     count = select(func.count()).where(turns.c.conversation_id == turn.conversation_id)
     number = int((await tx.execute(count)).scalar_one()) + 1
-    read_before = before.read_up_to if before is not None else 0
     await tx.execute(
         turns.insert().values(
             id=turn.turn_id,
@@ -150,7 +148,7 @@ async def _insert_turn(
             goal=goal,
             started_at=db_now(),
             active_at=db_now(),
-            read_up_to=max([read_before, *(wish.seq for wish in wishes)]),
+            read_up_to=before.read_up_to if before is not None else 0,
             seen=conversation.signal_seq,
         )
     )
@@ -213,6 +211,11 @@ async def _mark_read(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]
     if not seqs:
         return
     await tx.execute(update(inbox).where(inbox.c.seq.in_(seqs)).values(fate=Fate.READ, turn_id=turn.turn_id))
+    await tx.execute(
+        update(turns)
+        .where(turns.c.id == turn.turn_id, turns.c.read_up_to < max(seqs))
+        .values(read_up_to=max(seqs))
+    )
     await tx.execute(
         update(inbox)
         .where(inbox.c.seq.in_(seqs), inbox.c.receipt == Receipt.QUEUED)

@@ -68,7 +68,7 @@ class Acceptor:
                 for one in batch:
                     await self._store([one])
                 return
-            log.error("not_stored", error=str(error).splitlines()[0])
+            log.error("not_stored", error=str(error).partition("\n")[0])
             _tell(batch[0][1], error)
             return
         for (_, future), stored in zip(batch, results, strict=True):
