@@ -30,6 +30,7 @@ from bot.model.instructions import instructions
 from bot.process_lock import ProcessLock
 from bot.settings import Settings
 from bot.slack.api import SlackApi, web_client
+from bot.slack.budget import Budget
 from bot.slack.chat import SlackChat
 from bot.slack.connect import Connection
 from bot.slack.http import slack_events_handler
@@ -85,7 +86,8 @@ class _Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._tools = self._build_tools()
         self._model = self._build_model()
-        self._connection = Connection(SlackApi(self._slack_client()))
+        budget = Budget(factor=settings.file.slack.rate_factor)
+        self._connection = Connection(SlackApi(self._slack_client(), budget))
         self._chat = SlackChat(self._connection, link_hosts=frozenset(settings.file.slack.link_hosts))
         self._reaper = self._build_reaper()
         self._acceptor = Acceptor(
@@ -102,9 +104,9 @@ class _Service:
     async def run(self) -> int:
         """From the first check to the last word."""
         self._listen_to_signals()
+        self._stack.push_async_callback(self._chat.close)
         server = await self._start_web()
         self._stack.push_async_callback(server.close)
-        self._stack.push_async_callback(self._chat.close)
         await self._connect_or_refuse()
         await self._tools.start()
         self._stack.push_async_callback(self._tools.close)

@@ -120,6 +120,9 @@ class SlackSection(Section):
         strict=False,
         description="Hosts to which links in answers may lead; others are shown as text.",
     )
+    rate_factor: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = Field(
+        default=1, description="How many times Slack's documented rate limits are used; more only if granted."
+    )
 
     @field_validator("responders")
     @classmethod

@@ -141,11 +141,11 @@ class Lane:
 
 
 class Budget:
-    """All budgets of one workspace."""
+    """All budgets of one workspace. `factor` stretches them where Slack has granted more than it documents."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._lanes = {name: Lane(method.per_minute, clock=clock) for name, method in METHODS.items()}
+    def __init__(self, clock: Clock = time.monotonic, *, factor: float = 1.0) -> None:
+        self._clock, self._factor = clock, factor
+        self._lanes = {name: Lane(self._most(name), clock=clock) for name in METHODS}
         self._channels: dict[tuple[str, str], Lane] = {}
 
     async def turn(self, method: str, priority: Priority, channel: str | None = None) -> None:
@@ -167,8 +167,9 @@ class Budget:
         if lane is None:
             if len(self._channels) >= MOST_CHANNELS:
                 self._channels = {key: lane for key, lane in self._channels.items() if not lane.idle}
-            pace = Pace(CHANNEL_INTERVAL_S, CHANNEL_BURST)
-            lane = self._channels[method, channel] = Lane(
-                METHODS[method].per_minute, pace=pace, clock=self._clock
-            )
+            pace = Pace(CHANNEL_INTERVAL_S / self._factor, CHANNEL_BURST)
+            lane = self._channels[method, channel] = Lane(self._most(method), pace=pace, clock=self._clock)
         return lane
+
+    def _most(self, method: str) -> int:
+        return max(1, int(METHODS[method].per_minute * self._factor))
