@@ -8,7 +8,7 @@ connection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -80,15 +80,27 @@ class Database:
 
     async def read(self, query: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that only reads, in one snapshot."""
-        async with self._reader.connect() as connection:
-            return await query(connection, *args, **kwargs)
+        return await self._owning(self._read(lambda connection: query(connection, *args, **kwargs)))
 
     async def write(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a transaction to its end; what it raises undoes it whole."""
-        task = asyncio.create_task(self._run(lambda connection: transaction(connection, *args, **kwargs)))
+        return await self._owning(self._run(lambda connection: transaction(connection, *args, **kwargs)))
+
+    async def _owning(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work that comes to its end even if the wait is cancelled, which would destroy its connection."""
+        task = asyncio.create_task(work)
         self._owned.add(task)
-        task.add_done_callback(self._owned.discard)
+        task.add_done_callback(self._let_go)
         return await asyncio.shield(task)
+
+    def _let_go(self, task: asyncio.Task[Any]) -> None:
+        self._owned.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; if nobody waits any more, nobody misses it
+
+    async def _read(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._reader.connect() as connection:
+            return await query(connection)
 
     async def _run(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         for attempt in range(1, TRIES + 1):
