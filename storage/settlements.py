@@ -186,7 +186,7 @@ async def settle_dead_turn(
     """Settle the turn of a conversation whose lease has run out; None when somebody else was faster.
 
     The tombstone goes first, then the stamp; else the turn is `stale` and goes on elsewhere, up to a limit.
-    Work that lay too long is not resumed. Taking over raises the token: the old worker can write nothing more.
+    Work that lay too long is not resumed. Taking over raises the token, and the old worker can write no more.
     """
     conversation = await lock(tx, conversation_id)
     at = await now(tx)
