@@ -118,7 +118,17 @@ class World:
         self, worker: str = "w1", *, gather_s: float = 0.0, notices: Sequence[str] = ()
     ) -> StartedTurn:
         """A worker claims the conversation and starts a turn."""
-        claimed = await self.claimed(worker)
+        return await self.starts_on(await self.claimed(worker), worker, gather_s=gather_s, notices=notices)
+
+    async def starts_on(
+        self,
+        claimed: Claimed,
+        worker: str = "w1",
+        *,
+        gather_s: float = 0.0,
+        notices: Sequence[str] = (),
+    ) -> StartedTurn:
+        """A turn starts on what was claimed."""
         started = await self.database.write(turns.start, claimed.fence, worker, gather_s, notices)
         assert started is not None
         return started
