@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import event, text
+from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -67,7 +67,8 @@ class Database:
             database = cls(engine, engine)
         try:
             async with database._reader.connect() as connection:
-                await connection.execute(text("select 1"))
+                # Reads the file: a bare `select 1` is answered without looking whether it is a database.
+                await connection.run_sync(lambda sync: sync.dialect.has_table(sync, "alembic_version"))
         except (OSError, DBAPIError) as error:
             await database.close()
             raise DatabaseUnusable(why_unusable(parsed, error)) from error
@@ -87,7 +88,7 @@ class Database:
         return await self._owning(self._run(lambda connection: transaction(connection, *args, **kwargs)))
 
     async def _owning(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work that comes to its end even if the wait is cancelled, which would destroy its connection."""
+        """Wait for work that comes to its end though the wait is cancelled: else its connection is destroyed."""
         task = asyncio.create_task(work)
         self._owned.add(task)
         task.add_done_callback(self._let_go)

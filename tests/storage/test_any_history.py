@@ -1,0 +1,268 @@
+"""Whatever people do, whichever workers live, die or come back: the laws hold, and it all comes to rest.
+
+Workers drive their turns as the program does; a lost one goes on as if nothing had happened, and must be
+refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from core import settle
+from core.arrivals import Deletion, Edit, Marker, Source
+from core.resume import Resumption
+from core.signals import Held, Signal
+from core.tools import ToolClass, outcome_unknown
+from storage import signals
+from storage import tables as t
+from storage.engine import Database
+from storage.errors import Fenced, Signalled
+from storage.turns import StartedTurn
+from tests import invariants
+from tests.storage.fresh import fresh_url
+from tests.storage.world import ANSWER, THREAD, World, booking
+
+T = TypeVar("T")
+
+WORKERS = st.sampled_from(["w1", "w2"])
+PEOPLE = st.sampled_from(["Ana", "Ben", "Gil"])
+CLASSES = st.lists(st.sampled_from(ToolClass), min_size=1, max_size=3)
+
+
+@dataclass
+class Work:
+    """What a worker believes about its turn."""
+
+    turn: StartedTurn
+    batch: dict[str, Resumption | ToolClass] | None = (
+        None  # its calls without a result; None when none is open
+    )
+    started: set[str] = field(default_factory=set)
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """One thread, three people, two workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = TemporaryDirectory()
+        self.undecided: list[int] = []
+        self.work: dict[str, Work] = {}
+        self.calls = 0
+        self.edits = 0
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    @initialize()
+    def open(self) -> None:
+        self.database = self.run(Database.open(fresh_url(Path(self.folder.name))))
+        self.world = World(self.database)
+        self.run(self.world.says())
+
+    # --- people ------------------------------------------------------------------------------------------
+
+    @rule(by=PEOPLE, marker=st.sampled_from(Marker))
+    def somebody_writes(self, by: str, marker: Marker) -> None:
+        self.undecided.append(self.run(self.world.hears(f"words of {by}", by, marker=marker)))
+
+    @rule(by=PEOPLE)
+    def somebody_asks_to_stop(self, by: str) -> None:
+        self.undecided.append(self.run(self.world.hears("!stop", by, source=Source.STOP_REQUEST)))
+
+    @precondition(lambda self: self.undecided)
+    @rule(data=st.data())
+    def a_message_is_decided(self, data: st.DataObject) -> None:
+        seq = data.draw(st.sampled_from(self.undecided))
+        self.undecided.remove(seq)
+        self.run(self.world.decides(seq))
+
+    @rule(data=st.data(), deletes=st.booleans())
+    def a_message_is_changed(self, data: st.DataObject, deletes: bool) -> None:
+        keys = [row.key for row in self.run(self.world.rows(t.inbox)) if row.key == row.origin]
+        key = data.draw(st.sampled_from(keys))
+        self.edits += 1
+        change = (
+            Deletion(THREAD, key) if deletes else Edit(THREAD, key, f"edit {self.edits}", f"{self.edits}")
+        )
+        [stored] = self.run(self.world.stores(change))
+        if stored.seq is not None:
+            row = self.run(self.world.one(t.inbox, seq=stored.seq))
+            if row.effect is None and row.fate == "waiting":
+                self.undecided.append(row.seq)
+
+    # --- workers -----------------------------------------------------------------------------------------
+
+    @rule(worker=WORKERS)
+    def a_worker_takes_it_up(self, worker: str) -> None:
+        self.run(self._take_up(worker))
+
+    async def _take_up(self, worker: str) -> None:
+        claimed = await self.world.claims(worker)
+        if claimed is None:
+            return
+        turn = await self.world.starts_on(claimed, worker)
+        batch: dict[str, Resumption | ToolClass] = {
+            call.id: call.resumption for call in turn.open_calls if call.resumption is not Resumption.REUSE
+        }
+        self.work[worker] = Work(turn, batch if turn.open_calls else None)
+
+    @rule(worker=WORKERS, classes=CLASSES)
+    def the_model_calls(self, worker: str, classes: list[ToolClass]) -> None:
+        work = self.work.get(worker)
+        if work is not None and work.batch is None:
+            self.run(self._guarded(worker, self._commit(work, classes)))
+
+    async def _commit(self, work: Work, classes: list[ToolClass]) -> None:
+        ids = [f"call-{self.calls + index}" for index in range(len(classes))]
+        self.calls += len(classes)
+        calls = list(zip(ids, classes, strict=True))
+        try:
+            await self.world.commits(work.turn, *calls, bookings=[booking()])
+        except Signalled as refused:
+            await self._settle(work, settle.cut(refused.held, discarded=True))
+            return
+        work.batch = dict(calls)
+
+    @rule(worker=WORKERS)
+    def a_call_is_sent(self, worker: str) -> None:
+        work = self.work.get(worker)
+        for call_id, what in (work.batch or {}).items() if work else ():
+            assert work is not None
+            if what in {ToolClass.SIDE_EFFECT, Resumption.RUN_AGAIN} and call_id not in work.started:
+                work.started.add(call_id)
+                self.run(self._guarded(worker, self.world.marks_started(work.turn, call_id)))
+                return
+
+    @rule(worker=WORKERS)
+    def a_call_returns(self, worker: str) -> None:
+        work = self.work.get(worker)
+        if work is not None and work.batch:
+            call_id = next(iter(work.batch))
+            self.run(self._guarded(worker, self._return(work, call_id)))
+
+    async def _return(self, work: Work, call_id: str) -> None:
+        assert work.batch is not None
+        what = work.batch[call_id]
+        if what in {ToolClass.SIDE_EFFECT, Resumption.RUN_AGAIN} and call_id not in work.started:
+            work.started.add(call_id)
+            await self.world.marks_started(work.turn, call_id)
+        lost = what in {Resumption.CLOSE_UNKNOWN, Resumption.CLOSE_NOT_EXECUTED}
+        await self.world.returns(work.turn, call_id, outcome_unknown() if lost else None)
+        del work.batch[call_id]
+
+    @rule(worker=WORKERS)
+    def the_batch_is_closed(self, worker: str) -> None:
+        work = self.work.get(worker)
+        if work is not None and work.batch == {}:
+            self.run(self._guarded(worker, self._close(work)))
+
+    async def _close(self, work: Work) -> None:
+        held = await self.database.read(signals.first_held, work.turn.fence)
+        await self.world.closes(
+            work.turn, None if held is None else held.signal, "" if held is None else held.by
+        )
+        work.batch = None
+        if held is not None:
+            await self._settle(work, settle.cut(held))
+
+    @rule(worker=WORKERS, ending=st.sampled_from(["answers", "fails", "drains", "looks"]))
+    def the_turn_ends(self, worker: str, ending: str) -> None:
+        work = self.work.get(worker)
+        if work is not None and work.batch is None:
+            self.run(self._guarded(worker, self._end(work, ending)))
+
+    async def _end(self, work: Work, ending: str) -> None:
+        if ending == "looks":
+            held = await self.database.read(signals.first_held, work.turn.fence)
+            if held is not None:
+                await self._settle(work, settle.cut(held, discarded=True))
+        elif ending == "drains":
+            await self._settle(work, settle.cut(Held(Signal.DRAIN, "shutdown")))
+        elif ending == "fails":
+            await self._settle(work, settle.failed("no model"))
+        else:
+            try:
+                await self._settle(work, settle.completed(ANSWER))
+            except Signalled as refused:
+                await self._settle(work, settle.cut(refused.held, overtaken=ANSWER))
+
+    async def _settle(self, work: Work, ending: settle.Ending) -> None:
+        await self.world.settles(work.turn, ending, bookings=[booking()])
+        for worker in [name for name, other in self.work.items() if other is work]:
+            del self.work[worker]
+
+    async def _guarded(self, worker: str, action: Coroutine[Any, Any, None]) -> None:
+        """A worker that has lost its lease leaves quietly, and only then."""
+        turn = self.work[worker].turn.fence
+        try:
+            await action
+        except Fenced:
+            conversation = await self.world.conversation()
+            assert (conversation.token, conversation.active_turn) != (turn.token, turn.turn_id)
+            self.work.pop(worker, None)
+
+    # --- trouble and the platform ---------------------------------------------------------
+
+    @rule()
+    def the_lease_runs_out_and_somebody_looks(self) -> None:
+        self.run(self.world.loses_its_worker())
+        self.run(self.world.reaps())
+
+    @rule()
+    def the_platform_takes_what_is_due(self) -> None:
+        self.run(self.world.shows_everything())
+
+    # --- laws ---------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_laws_hold(self) -> None:
+        if hasattr(self, "world"):
+            assert self.run(invariants.broken(self.database)) == []
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "world"):
+                self.run(self._come_to_rest())
+                assert self.run(invariants.broken(self.database, at_rest=True)) == []
+                self.run(self.database.close())
+        finally:
+            self.loop.close()
+            self.folder.cleanup()
+
+    async def _come_to_rest(self) -> None:
+        for seq in self.undecided:
+            await self.world.decides(seq)
+        await self.world.loses_its_worker()
+        await self.world.reaps()
+        for _ in range(30):
+            await self._take_up("w3")
+            work = self.work.get("w3")
+            if work is None:
+                break
+            while work.batch:
+                await self._return(work, next(iter(work.batch)))
+            if work.batch is not None:
+                await self._close(work)
+            if self.work.get("w3") is work:
+                await self._end(work, "answers")
+        await self.world.shows_everything()
+
+
+TestAnyHistory = AnyHistory.TestCase
+TestAnyHistory.settings = settings(
+    max_examples=20,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,104 @@
+"""What is said once is queued once, in order within a thread, and open until the platform has taken it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from storage import outbox
+from storage import tables as t
+from tests.storage.world import World, booking
+
+
+async def queue(world: World, once: str, **changes: Any) -> None:
+    given = {"kind": "failed", "text": once, **changes}
+    await world.database.write(outbox.queue, world.id, once=once, **given)
+
+
+async def due(world: World) -> list[str]:
+    return [row.once for row in await world.database.read(outbox.due)]
+
+
+async def first_open(world: World) -> Row[Any] | None:
+    return await world.database.read(outbox.first_open, world.id)
+
+
+async def test_one_thing_is_queued_once(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    await queue(world, "a", text="again")
+    assert await world.posts() == ["a"]
+
+
+async def test_what_is_due_comes_in_the_order_in_which_it_was_queued(world: World) -> None:
+    await world.hears()
+    for once in "cab":
+        await queue(world, once)
+    rows = await world.database.read(outbox.due)
+    assert [row.once for row in rows] == ["c", "a", "b"]
+    assert (rows[0].platform, rows[0].channel) == ("slack", "C1")
+
+
+async def test_a_message_that_waits_for_its_next_try_holds_up_the_thread(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    await queue(world, "b")
+    row = await first_open(world)
+    assert row is not None
+    assert row.once == "a"
+    await world.database.write(outbox.try_later, row.id, 60.0, not_sent=True)
+    assert await first_open(world) is None
+    assert (await world.one(t.outbox, once="a")).tries == 1
+
+
+async def test_a_message_of_several_parts_is_done_with_its_last(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    row = await world.one(t.outbox)
+    await world.database.write(outbox.begin_post, row.id)
+    await world.database.write(outbox.part_done, row.id, 1, 2)
+    row = await world.one(t.outbox)
+    assert (row.parts_done, row.posting_since, row.done_at) == (1, None, None)
+    await world.database.write(outbox.part_done, row.id, 2, 2)
+    assert (await world.one(t.outbox)).done_at is not None
+    assert await first_open(world) is None
+
+
+async def test_only_the_whole_answer_counts_as_posted(world: World) -> None:
+    turn = await world.begins()
+    await world.settles(turn, bookings=[booking()])
+    row = await world.one(t.outbox, kind="answer")
+    await world.database.write(outbox.part_done, row.id, 1, 2)
+    assert (await world.one(t.settlements)).answer_posted_at is None
+    await world.database.write(outbox.part_done, row.id, 2, 2)
+    first = (await world.one(t.settlements)).answer_posted_at
+    assert first is not None
+    await world.database.write(outbox.part_done, row.id, 2, 2)
+    assert (await world.one(t.settlements)).answer_posted_at == first
+
+
+async def test_after_a_lost_answer_the_time_of_the_first_try_is_kept(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    row = await world.one(t.outbox)
+    await world.database.write(outbox.begin_post, row.id)
+    first = (await world.one(t.outbox)).posting_since
+    await world.database.write(outbox.try_later, row.id, 0.0, not_sent=False)
+    await world.database.write(outbox.begin_post, row.id)
+    assert (await world.one(t.outbox)).posting_since == first
+    await world.database.write(outbox.try_later, row.id, 0.0, not_sent=True)
+    assert (await world.one(t.outbox)).posting_since is None
+
+
+async def test_what_is_given_up_is_done_with_a_record_and_holds_nothing_up(world: World) -> None:
+    turn = await world.begins()
+    await world.settles(turn, bookings=[booking()])
+    await queue(world, "b")
+    row = await world.one(t.outbox, kind="answer")
+    await world.database.write(outbox.give_up, row.id, "is_archived" * 50)
+    row = await world.one(t.outbox, kind="answer")
+    assert len(row.given_up) == 200
+    assert row.done_at is not None
+    assert (await world.one(t.settlements)).answer_posted_at is None
+    assert await due(world) == ["b"]

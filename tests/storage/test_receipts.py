@@ -1,0 +1,67 @@
+"""A message bears the one reaction that says what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.arrivals import Deletion, Edit
+from storage import receipts
+from storage import tables as t
+from tests.storage.world import THREAD, World, booking
+
+
+async def due(world: World) -> list[tuple[str, Any, Any]]:
+    rows = await world.database.read(receipts.due)
+    return [(row.message_ref, row.receipt, row.receipt_shown) for row in rows]
+
+
+async def show(world: World) -> None:
+    for row in await world.database.read(receipts.due):
+        await world.database.write(receipts.shown, row.seq, row.receipt)
+
+
+async def test_the_receipt_follows_the_message_through_its_life(world: World) -> None:
+    turn = await world.begins()
+    await show(world)
+    await world.queues()
+    assert await due(world) == [("2", "clock4", None)]
+    await show(world)
+    await world.settles(turn, bookings=[booking()])
+    assert await due(world) == [("1", "white_check_mark", "eyes")]
+    await show(world)
+    await world.starts()
+    assert await due(world) == [("2", "eyes", "clock4")]
+
+
+async def test_a_withdrawn_message_loses_its_receipt(world: World) -> None:
+    await world.says()
+    await show(world)
+    await world.stores(Deletion(THREAD, "slack:C1:1"))
+    assert await due(world) == [("1", None, "eyes")]
+
+
+async def test_an_edited_message_has_its_receipt_once(world: World) -> None:
+    await world.says("one")
+    await show(world)
+    await world.stores(Edit(THREAD, "slack:C1:1", "edit 1", "two"))
+    assert await due(world) == []
+    turn = await world.starts()
+    await world.settles(turn, bookings=[booking()])
+    assert await due(world) == [("1", "white_check_mark", "eyes")]
+
+
+async def test_who_is_refused_or_is_a_bot_gets_no_receipt(world: World) -> None:
+    await world.says("x", "Gil")
+    await world.says("x", "Robo", author_is_bot=True)
+    assert await due(world) == []
+
+
+async def test_what_the_platform_did_not_take_is_tried_again_later(world: World) -> None:
+    seq = await world.says()
+    await world.database.write(receipts.try_later, seq, 60.0)
+    assert await due(world) == []
+    assert (await world.one(t.inbox)).receipt_tries == 1
+    await world.change(t.inbox, {}, receipt_not_before=0)
+    await show(world)
+    assert await due(world) == []
+    assert (await world.one(t.inbox)).receipt_tries == 0
