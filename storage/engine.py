@@ -88,7 +88,7 @@ class Database:
         return await self._owning(self._run(lambda connection: transaction(connection, *args, **kwargs)))
 
     async def _owning(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work that comes to its end though the wait is cancelled: else its connection is destroyed."""
+        """Wait for work that is never cancelled itself: that would destroy its connection."""
         task = asyncio.create_task(work)
         self._owned.add(task)
         task.add_done_callback(self._let_go)
