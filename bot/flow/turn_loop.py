@@ -103,8 +103,14 @@ class TurnRun:
             self._around.bells.close_turn(self._fence.conversation_id)
             await self._generating.break_off()
             await self._calls.abandon()
+            await self._book_what_is_left()
         assert self._reason is not None
         return self._reason
+
+    async def _book_what_is_left(self) -> None:
+        """A turn that was lost here has spent its money all the same."""
+        for booking in self._generating.take_bookings():
+            await self._around.database.write(steps.book, self._fence, booking)
 
     def _open_calls(self) -> tuple[str, ...] | None:
         batch = self._started.open_calls
@@ -133,6 +139,12 @@ class TurnRun:
         self._queue.put_nowait((number, given))
 
     async def _listen(self, bell: Bell) -> None:
+        try:
+            await self._listen_for_ever(bell)
+        except Exception as error:  # noqa: BLE001  the turn's loop raises it
+            self._post(error)
+
+    async def _listen_for_ever(self, bell: Bell) -> None:
         """Bells, the poll, the card's words and the limit of the turn."""
         limits = self._around.limits
         ends = asyncio.get_running_loop().time() + limits.turn_limit_s

@@ -41,6 +41,7 @@ class Worker:
         self._limits = limits
         self._running: dict[Fence, asyncio.Task[None]] = {}
         self._draining = False
+        self._claiming = asyncio.Lock()
 
     @property
     def draining(self) -> bool:
@@ -55,7 +56,7 @@ class Worker:
     async def run(self) -> None:
         """Claim and run for ever."""
         while True:
-            if not self._draining:
+            async with self._claiming:
                 await self._claim_all()
             await self._around.bells.of(Topic.WORK).wait(await self._patience())
 
@@ -77,7 +78,8 @@ class Worker:
         Returns how many are left to their lease.
         """
         self._draining = True
-        self._around.bells.ring_all_turns()
+        async with self._claiming:  # a claim that is under way becomes one of the running tasks first
+            self._around.bells.ring_all_turns()
         tasks = list(self._running.values())
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=timeout_s)
@@ -94,7 +96,7 @@ class Worker:
         return poll if soonest is None else min(poll, soonest + 0.005)
 
     async def _claim_all(self) -> None:
-        while len(self._running) < self._limits.max_turns:
+        while not self._draining and len(self._running) < self._limits.max_turns:
             if not await self._around.database.read(conversations.is_work_waiting):
                 return
             claimed = await self._around.database.write(
