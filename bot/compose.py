@@ -314,6 +314,7 @@ class _Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._reaper.close()
         log.info("drained", turns_left_to_their_lease=left)
 
 

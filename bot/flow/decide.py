@@ -50,13 +50,14 @@ class Decider:
 
     async def run(self) -> None:
         """Decide for ever."""
-        while True:
-            for row in await self._database.read(inbox.undecided):
-                if row.seq not in self._under_way:
-                    task = asyncio.create_task(self._decide(row), name=f"decide {row.seq}")
-                    self._under_way[row.seq] = task
-                    task.add_done_callback(partial(self._done, row.seq))
-            await self._bells.of(Topic.DECISIONS).wait(self._poll_s)
+        async with asyncio.TaskGroup() as deciding:
+            while True:
+                for row in await self._database.read(inbox.undecided):
+                    if row.seq not in self._under_way:
+                        task = deciding.create_task(self._decide(row), name=f"decide {row.seq}")
+                        self._under_way[row.seq] = task
+                        task.add_done_callback(partial(self._done, row.seq))
+                await self._bells.of(Topic.DECISIONS).wait(self._poll_s)
 
     def _done(self, seq: int, _: asyncio.Task[None]) -> None:
         self._under_way.pop(seq, None)

@@ -38,11 +38,12 @@ class Deliverer:
 
     async def run(self) -> None:
         """Deliver for ever."""
-        while True:
-            for row in await self._database.read(outbox.due):
-                if row.conversation_id not in self._threads:
-                    self._begin(row.conversation_id)
-            await self._bells.of(Topic.POSTS).wait(1.0)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for row in await self._database.read(outbox.due):
+                    if row.conversation_id not in self._threads:
+                        self._begin(group, row.conversation_id)
+                await self._bells.of(Topic.POSTS).wait(1.0)
 
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
@@ -51,8 +52,8 @@ class Deliverer:
             while await self._database.read(outbox.due) or self._threads:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
-    def _begin(self, conversation_id: str) -> None:
-        task = asyncio.create_task(self._deliver_thread(conversation_id), name=f"deliver {conversation_id}")
+    def _begin(self, group: asyncio.TaskGroup, conversation_id: str) -> None:
+        task = group.create_task(self._deliver_thread(conversation_id), name=f"deliver {conversation_id}")
         self._threads[conversation_id] = task
         task.add_done_callback(lambda _: self._threads.pop(conversation_id, None))
 

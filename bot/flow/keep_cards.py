@@ -64,12 +64,13 @@ class CardKeeper:
 
     async def run(self) -> None:
         """Reconcile for ever."""
-        while True:
-            await self._database_heartbeat()
-            for row in await self._database.read(cards.due, self._min_interval_s):
-                self._show(row)
-            pause = await self._database.read(cards.next_due_in, self._min_interval_s)
-            await self._bells.of(Topic.CARDS).wait(max(0.05, min(pause if pause is not None else 1.0, 1.0)))
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._heartbeat()
+                for row in await self._database.read(cards.due, self._min_interval_s):
+                    self._show(group, row)
+                pause = await self._database.read(cards.next_due_in, self._min_interval_s)
+                await self._bells.of(Topic.CARDS).wait(max(0.05, min(1.0 if pause is None else pause, 1.0)))
 
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
@@ -78,11 +79,11 @@ class CardKeeper:
             while await self._database.read(cards.due, self._min_interval_s) or self._showing:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
-    async def _database_heartbeat(self) -> None:
+    async def _heartbeat(self) -> None:
         if await self._database.read(cards.is_heartbeat_due, HEARTBEAT_S):
             await self._database.write(cards.heartbeat, HEARTBEAT_S)
 
-    def _show(self, row: Row[Any]) -> None:
+    def _show(self, group: asyncio.TaskGroup, row: Row[Any]) -> None:
         """Begin to show a card; one that waits for a slot moves to the urgent line once it is urgent."""
         urgent = bool(row.released or row.urgent)
         under_way = self._showing.get(row.id)
@@ -90,7 +91,7 @@ class CardKeeper:
             if not (urgent and not under_way.urgent and under_way.waits_for_slot):
                 return
             under_way.task.cancel()
-        task = asyncio.create_task(self._show_one(row.id, thread_of(row), urgent), name=f"show {row.id}")
+        task = group.create_task(self._show_one(row.id, thread_of(row), urgent), name=f"show {row.id}")
         showing = self._showing[row.id] = _Showing(task, urgent)
         task.add_done_callback(partial(self._done, row.id, showing))
 

@@ -69,6 +69,12 @@ class Reaper:
         for thread, card in found:
             self._begin_release(thread, card.ref, str(card.payload.get("turn_id", "")))
 
+    async def close(self) -> None:
+        """Release nothing more; what was not released is at the next start."""
+        for task in self._releasing:
+            task.cancel()
+        await asyncio.gather(*self._releasing, return_exceptions=True)
+
     def _begin_release(self, thread: Thread, ref: str, turn_id: str) -> None:
         task = asyncio.create_task(self._release(thread, ref, turn_id), name=f"release {turn_id}")
         self._releasing.add(task)

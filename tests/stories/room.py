@@ -37,6 +37,9 @@ drain_timeout_s = {drain_timeout_s}
 [card]
 min_interval_s = 0.05
 
+[slack]
+rate_factor = {rate_factor}
+
 [reaper]
 every_s = 0.3
 card_grace_s = 0.3
@@ -65,6 +68,7 @@ class Room:
         self._changes = changes
         self._stack = AsyncExitStack()
         self._serving: asyncio.Task[int] | None = None
+        self._records: Database | None = None
         self.process: asyncio.subprocess.Process | None = None
         self.stderr = folder / "watchkeeper.log"
 
@@ -77,6 +81,8 @@ class Room:
     async def __aexit__(self, *_: object) -> None:
         self.model.let_events_go()
         await self.stop()
+        if self._records is not None:
+            await self._records.close()
         await self._stack.aclose()
 
     def _write_config(self) -> None:
@@ -87,6 +93,7 @@ class Room:
             "drain_timeout_s": 5,
             "retry_for_s": 5,
             "worker": "",
+            "rate_factor": 100,
             "more": "",
             **self._changes,
         }
@@ -176,13 +183,16 @@ class Room:
 
     # --- looking -----------------------------------------------------------------------------------------------
 
+    async def records(self) -> Database:
+        """The database, open for reading beside Watchkeeper."""
+        if self._records is None:
+            url = f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db"
+            self._records = await Database.open(url, read_only=True)
+        return self._records
+
     async def settles(self) -> list[dict[str, Json]]:
         """The settle records, newest last."""
-        database = await Database.open(f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db", read_only=True)
-        try:
-            return await reports.settle_records(database)
-        finally:
-            await database.close()
+        return await reports.settle_records(await self.records())
 
     async def reasons(self) -> list[str]:
         """The settle reasons, newest last."""
@@ -190,15 +200,11 @@ class Room:
 
     async def shown(self, conversation_id: str) -> dict[str, Json]:
         """What `watchkeeper show` prints."""
-        database = await Database.open(f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db", read_only=True)
-        try:
-            found = await reports.conversation(database, conversation_id)
-        finally:
-            await database.close()
+        found = await reports.conversation(await self.records(), conversation_id)
         assert found is not None
         return found
 
-    async def until_settled(self, *reasons: str, timeout: float = 10) -> list[dict[str, Json]]:
+    async def until_settled(self, *reasons: str, timeout: float = 40) -> list[dict[str, Json]]:
         """Wait until exactly these reasons stand in the records, cards released and answers posted."""
 
         async def at_rest() -> bool:
@@ -229,7 +235,7 @@ class Room:
         ]
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]], timeout: float = 5) -> None:
+async def eventually(holds: Callable[[], Awaitable[bool]], timeout: float = 30) -> None:
     """Wait until it holds; a failure says so."""
     try:
         async with asyncio.timeout(timeout):

@@ -1,0 +1,3 @@
+"""Stories share one warm interpreter: what loads lazily in production is loaded once here."""
+
+import anthropic  # noqa: F401
