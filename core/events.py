@@ -13,7 +13,7 @@ from core.signals import Held
 class Began:
     """The turn was started.
 
-    `open_calls` are those without a result in a batch that its predecessor left open; None when it left no batch.
+    `open_calls` are those without a result in a batch that its predecessor left open; None when it left none.
     """
 
     open_calls: tuple[str, ...] | None = None

@@ -250,7 +250,8 @@ def _act(turn: Turn, open_calls: tuple[str, ...]) -> Decision:
     acting = replace(turn, balance=balances.issued(open_calls), hurried_for=None)
     if not open_calls:  # every call of the message has its result already
         return replace(acting, phase=Phase.BALANCED), (Probe(),)
-    return replace(acting, phase=Phase.ACTING), (RunCalls(), Probe())
+    hurry = () if turn.doom is None else (Hurry(None),)
+    return replace(acting, phase=Phase.ACTING), (RunCalls(), *hurry, Probe())
 
 
 def _settle(turn: Turn, ending: Ending, *before: Effect) -> Decision:

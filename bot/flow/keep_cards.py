@@ -169,7 +169,9 @@ class CardKeeper:
                     if error.retry_after_s is None
                     else error.retry_after_s
                 )
-                await self._database.write(cards.try_later, card_id, pause, not_sent=True)
+                # An earlier post whose answer was lost is still to be looked for.
+                not_sent = records.card.posting_since is None
+                await self._database.write(cards.try_later, card_id, pause, not_sent=not_sent)
             case Gone() if records.settlement is None and records.card.message_ref is not None:
                 await self._database.write(cards.post_anew, card_id)
             case Permanent():

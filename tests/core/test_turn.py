@@ -422,6 +422,15 @@ def test_a_turn_past_its_limit_waits_for_its_calls_hurries_them_and_fails() -> N
     assert world.asked(AskModel) == 1
 
 
+def test_calls_that_are_opened_after_the_limit_are_hurried_from_the_start() -> None:
+    world = World().begin()
+    world.feed(asks_for("a"))
+    world.feed(LimitReached("it took too long"))
+    world.give(BellRang())
+    assert world.asked(Hurry) == 1
+    assert world.give(CallReturned("a")).reason is Reason.FAILED
+
+
 @pytest.mark.parametrize("signal, reason", [(Signal.STOP, Reason.STOPPED), (Signal.STEER, Reason.STEERED)])
 def test_a_signal_goes_before_the_doom(signal: Signal, reason: Reason) -> None:
     world = World().begin().give(asks_for("a")).give(LimitReached("late")).raise_(signal)

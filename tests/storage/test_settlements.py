@@ -243,6 +243,13 @@ async def test_a_turn_whose_lease_has_run_out_is_settled_once(world: World) -> N
     assert (await world.one(t.settlements)).worker == "w2"
 
 
+async def test_whoever_settles_a_dead_turn_raises_the_token(world: World) -> None:
+    turn = await world.begins()
+    await world.loses_its_worker()
+    await world.reaps()
+    assert (await world.conversation()).token == turn.fence.token + 1
+
+
 async def test_a_dead_turn_with_a_tombstone_was_stopped(world: World) -> None:
     turn = await world.begins()
     await world.commits(turn, ("a", READ), bookings=[booking()])
