@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Row, case, select, update
+from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import policy as policies
@@ -85,8 +85,9 @@ async def _verdict(
 
 
 async def _stopped_later(tx: AsyncConnection, row: Row[Any]) -> bool:
+    stored = select(func.min(inbox.c.seq)).where(inbox.c.origin == row.origin).scalar_subquery()
     later = select(tombstones.c.inbox_seq).where(
-        tombstones.c.conversation_id == row.conversation_id, tombstones.c.inbox_seq > row.seq
+        tombstones.c.conversation_id == row.conversation_id, tombstones.c.inbox_seq > stored
     )
     return (await tx.execute(later.limit(1))).first() is not None
 
@@ -215,12 +216,14 @@ async def _raise_signal(tx: AsyncConnection, conversation_id: str) -> None:
 
 
 async def unread_to_context(tx: AsyncConnection, conversation_id: str, before_seq: int) -> None:
-    """Unread wishes stored before a stop become context."""
+    """Unread wishes stored before a stop become context, whatever they were edited to since."""
+    version = inbox.alias()
+    stored = select(func.min(version.c.seq)).where(version.c.origin == inbox.c.origin).scalar_subquery()
     await tx.execute(
         update(inbox)
         .where(
             inbox.c.conversation_id == conversation_id,
-            inbox.c.seq < before_seq,
+            stored < before_seq,
             inbox.c.fate == Fate.WAITING,
             inbox.c.effect.is_not(None),
         )

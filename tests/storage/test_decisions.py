@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.arrivals import Addressed, AuthorRole, Marker, Source
+from core.arrivals import Addressed, AuthorRole, Edit, Marker, Source
 from core.policy import Effect
 from core.signals import Signal
 from storage import signals
@@ -172,6 +172,22 @@ async def test_the_same_holds_when_the_stop_met_a_running_turn(world: World) -> 
     await world.stops()
     assert await world.decides(late) is Effect.CONTEXT
     await world.cut(turn, Signal.STOP)
+    assert await world.claims() is None
+
+
+async def test_an_edit_does_not_carry_a_message_past_a_stop(world: World) -> None:
+    turn = await world.begins()
+    decided = await world.says("look at search", "Ben")
+    late = await world.hears("and the disk", "Cleo")
+    await world.stops()
+    edits = [Edit(world.thread, f"slack:C1:{number}", f"edit {number}", "edited") for number in (2, 3)]
+    of_decided, of_late = await world.stores(*edits)
+    assert of_decided.seq is not None
+    assert of_late.seq is not None
+    assert decided < late < of_decided.seq
+    assert await world.decides(of_late.seq) is Effect.CONTEXT
+    await world.cut(turn, Signal.STOP)
+    assert await world.fate(of_decided.seq) == "context"
     assert await world.claims() is None
 
 
