@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -22,6 +23,7 @@ from storage import reports
 from storage.engine import Database
 from tests.servers.anthropic.server import AnthropicServer
 from tests.servers.slack import SlackServer
+from tests.stories.processes import Watchkeeper
 
 ROOT = Path(__file__).parents[2]
 PROBE = ROOT / "tests" / "servers" / "mcp_probe.py"
@@ -46,11 +48,11 @@ card_grace_s = 0.3
 
 [model]
 retry_for_s = {retry_for_s}
-idle_timeout_s = 5
+idle_timeout_s = {idle_timeout_s}
 
 [[mcp]]
 name = "probe"
-command = {probe}
+{probe}
 timeout_s = 20
 {more}
 """
@@ -65,16 +67,20 @@ class Room:
         self.slack = SlackServer(**changes.pop("slack", {}))
         self.model = AnthropicServer()
         self._socket_mode = changes.pop("socket_mode", True)
+        self._probe_over_http = changes.pop("probe_over_http", False)
+        self._probe_url = ""
         self._changes = changes
         self._stack = AsyncExitStack()
         self._serving: asyncio.Task[int] | None = None
         self._records: Database | None = None
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: Watchkeeper | None = None
         self.stderr = folder / "watchkeeper.log"
 
     async def __aenter__(self) -> Room:
         await self._stack.enter_async_context(self.slack)
         await self._stack.enter_async_context(self.model)
+        if self._probe_over_http:
+            self._probe_url = await self._start_probe()
         self._write_config()
         return self
 
@@ -85,13 +91,34 @@ class Room:
             await self._records.close()
         await self._stack.aclose()
 
+    async def _start_probe(self) -> str:
+        """The tool server as a process that outlives Watchkeeper's restarts."""
+        probe = await asyncio.create_subprocess_exec(
+            sys.executable, str(PROBE), "--log", str(self.tool_log), "--http", "0"
+        )
+
+        async def end() -> None:
+            probe.kill()
+            await probe.wait()
+
+        self._stack.push_async_callback(end)
+
+        async def up() -> bool:
+            return bool(self.tool_events("up"))
+
+        await eventually(up, timeout=20)
+        return f"http://127.0.0.1:{self.tool_events('up')[0]['port']}/mcp"
+
     def _write_config(self) -> None:
-        probe = json.dumps([sys.executable, str(PROBE), "--log", str(self.tool_log)])
+        probe = f"command = {json.dumps([sys.executable, str(PROBE), '--log', str(self.tool_log)])}"
+        if self._probe_url:
+            probe = f'url = "{self._probe_url}"'
         values = {
             "gather_s": 0.05,
             "lease_s": 3,
             "drain_timeout_s": 5,
             "retry_for_s": 5,
+            "idle_timeout_s": 5,
             "worker": "",
             "rate_factor": 100,
             "more": "",
@@ -129,7 +156,7 @@ class Room:
         """The settings as Watchkeeper reads them."""
         return load(self.environment(), self.folder)
 
-    # --- Watchkeeper -----------------------------------------------------------------------------------------
+    # --- Watchkeeper ------------------------------------------------------------
 
     async def start(self) -> Room:
         """Start Watchkeeper in this process and wait until Slack can reach it."""
@@ -139,11 +166,8 @@ class Room:
 
     async def start_process(self) -> Room:
         """Start Watchkeeper as a process of its own and wait until Slack can reach it."""
-        env = {**os.environ, **self.environment(), "PYTHONPATH": str(ROOT)}
-        with self.stderr.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "bot", "serve", env=env, cwd=self.folder, stderr=log, stdout=log
-            )
+        env = {"PATH": os.environ["PATH"], **self.environment()}
+        self.process = Watchkeeper.start(env, self.folder, self.stderr)
         await self._until_reachable()
         return self
 
@@ -181,7 +205,7 @@ class Room:
         await self.process.wait()
         self.slack.cut_sockets()
 
-    # --- looking -----------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------
 
     async def records(self) -> Database:
         """The database, open for reading beside Watchkeeper."""
@@ -232,6 +256,7 @@ class Room:
         return [
             {**message.metadata["event_payload"], "text": message.text}
             for message in self.slack.of_type(event_type)
+            if message.metadata
         ]
 
 
@@ -247,8 +272,6 @@ async def eventually(holds: Callable[[], Awaitable[bool]], timeout: float = 30) 
 
 def free_port() -> int:
     """A port that nobody listens on now."""
-    import socket
-
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

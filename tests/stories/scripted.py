@@ -1,7 +1,7 @@
 """A scripted analysis whose every point can be met: each stream event, and each start and end of a held call.
 
-The model answers by what the request holds, so that any turn, also a resumed one, goes on where the last one was:
-first two reading calls, then a reading one beside one with side effects, then the answer.
+The model answers by what the request holds, so that any turn, also a resumed one, goes on where the last one
+was: first two reading calls, then a reading one beside one with side effects, then the answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Script:
         if not any(one.startswith("read") for one in results):
             return reply(text("Looking."), self._hold("read_a"), self._hold("read_b")).chunked(60)
         if not any(one.startswith("write") for one in results):
-            return reply(text("Now."), self._hold("read_c"), self._hold("write_d", "probe__hold_write")).chunked(60)
+            return reply(
+                text("Now."), self._hold("read_c"), self._hold("write_d", "probe__hold_write")
+            ).chunked(60)
         return reply(text(ANSWER)).chunked(12)
 
     def _hold(self, name: str, tool: str = "probe__hold") -> Block:

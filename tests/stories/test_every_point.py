@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from core.history import Json
-from tests.servers.slack import SlackServer
 from tests.stories.room import Room, eventually
-from tests.stories.scripted import ANSWER, Script, clear
+from tests.stories.scripted import Script, clear
 
 ENDS = {"completed", "empty", "stopped", "failed", "over_budget"}
 
@@ -126,7 +123,60 @@ async def test_a_stop_at_every_point_ends_the_work(tmp_path: Path) -> None:
 
             script = await run(room, stop)
             assert await faults(room, script.thread) == [], script.points[target]
-            reasons = [record["reason"] for record in await room.settles() if record["thread"] == script.thread]
+            reasons = [
+                record["reason"] for record in await room.settles() if record["thread"] == script.thread
+            ]
             assert reasons in (["stopped"], ["completed"]), script.points[target]
             if reasons == ["completed"]:
                 assert target == count - 1
+
+
+async def restarted_at(room: Room, target: int, end: Callable[[], Awaitable[object]]) -> Script:
+    """One analysis whose process is ended at a point, and started again."""
+    restarts: list[asyncio.Task[Room]] = []
+
+    async def end_and_restart() -> Room:
+        await end()
+        return await room.start_process()
+
+    async def act(script: Script, number: int, name: str) -> None:
+        if number == target:
+            restarts.append(asyncio.create_task(end_and_restart()))
+            await asyncio.shield(restarts[0])
+
+    script = await run(room, act)
+    await asyncio.gather(*restarts)
+    return script
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_kill_at_every_point_loses_nothing_and_repeats_no_side_effect(tmp_path: Path) -> None:
+    async with Room(tmp_path, gather_s=0, probe_over_http=True) as room:
+        await room.start_process()
+        count = len(await learn(room))
+        for target in range(count):
+            script = await restarted_at(room, target, room.kill)
+            assert await faults(room, script.thread) == [], script.points[target]
+            reasons = [
+                record["reason"] for record in await room.settles() if record["thread"] == script.thread
+            ]
+            assert reasons in (["stale", "completed"], ["completed"]), script.points[target]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_drain_at_every_point_hands_the_work_to_the_next_start(tmp_path: Path) -> None:
+    async with Room(tmp_path, gather_s=0, probe_over_http=True) as room:
+        await room.start_process()
+        count = len(await learn(room))
+        for target in range(count):
+            script = await restarted_at(room, target, room.stop)
+            assert await faults(room, script.thread) == [], script.points[target]
+            reasons = [
+                record["reason"] for record in await room.settles() if record["thread"] == script.thread
+            ]
+            ends = [["drained", "completed"], ["completed"]]
+            if script.points[target].startswith("call"):  # held beyond the drain's limit by this very test
+                ends.append(["stale", "completed"])
+            assert reasons in ends, script.points[target]
