@@ -35,8 +35,13 @@ async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
 
 
 async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:
-    """The platform shows this reaction (or never will)."""
-    await tx.execute(update(inbox).where(inbox.c.seq == seq).values(receipt_shown=receipt, receipt_tries=0))
+    """The platform shows this reaction (or never will); an edit that came meanwhile shows it too."""
+    message = select(inbox.c.origin).where(inbox.c.seq == seq).scalar_subquery()
+    await tx.execute(
+        update(inbox)
+        .where(inbox.c.origin == message, inbox.c.seq >= seq)
+        .values(receipt_shown=receipt, receipt_tries=0)
+    )
 
 
 async def try_later(tx: AsyncConnection, seq: int, seconds: float) -> None:

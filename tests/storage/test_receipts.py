@@ -50,6 +50,16 @@ async def test_an_edited_message_has_its_receipt_once(world: World) -> None:
     assert await due(world) == [("1", "white_check_mark", "eyes")]
 
 
+async def test_an_edit_while_the_receipt_is_on_its_way_takes_it_over(world: World) -> None:
+    await world.says("one")
+    [on_its_way] = await world.database.read(receipts.due)
+    await world.stores(Edit(THREAD, "slack:C1:1", "edit 1", "two"))
+    await world.database.write(receipts.shown, on_its_way.seq, on_its_way.receipt)
+    assert await due(world) == []
+    await world.settles(await world.starts(), bookings=[booking()])
+    assert await due(world) == [("1", "white_check_mark", "eyes")]
+
+
 async def test_who_is_refused_or_is_a_bot_gets_no_receipt(world: World) -> None:
     await world.says("x", "Gil")
     await world.says("x", "Robo", author_is_bot=True)
