@@ -37,7 +37,7 @@ drain_timeout_s = {drain_timeout_s}
 {worker}
 
 [card]
-min_interval_s = 0.05
+min_interval_s = {card_interval_s}
 
 [slack]
 rate_factor = {rate_factor}
@@ -50,12 +50,17 @@ card_grace_s = 0.3
 retry_for_s = {retry_for_s}
 idle_timeout_s = {idle_timeout_s}
 
+{hurried}
+
 [[mcp]]
 name = "probe"
 {probe}
 timeout_s = 20
 {more}
 """
+
+INTERRUPTIBLE = ("probe__slow", "probe__hold", "probe__stubborn")
+"""The tools that a steer may cut short in these stories, unless a story sets them otherwise."""
 
 
 class Room:
@@ -118,13 +123,16 @@ class Room:
             "lease_s": 3,
             "drain_timeout_s": 5,
             "retry_for_s": 5,
+            "card_interval_s": 0.05,
             "idle_timeout_s": 5,
             "worker": "",
             "rate_factor": 100,
             "more": "",
             **self._changes,
         }
-        (self.folder / "watchkeeper.toml").write_text(FAST.format(probe=probe, **values))
+        hurried = [name for name in INTERRUPTIBLE if f'"{name}"' not in str(values["more"])]
+        tables = "\n".join(f'[tools."{name}"]\ninterruptible = true' for name in hurried)
+        (self.folder / "watchkeeper.toml").write_text(FAST.format(probe=probe, hurried=tables, **values))
 
     def environment(self) -> dict[str, str]:
         """The variables under which Watchkeeper runs here."""
