@@ -42,13 +42,12 @@ def tool_class(annotations: types.ToolAnnotations | None) -> ToolClass:
 
 
 def _spec(name: str, tool: types.Tool, timeout_s: float) -> ToolSpec:
-    kind = tool_class(tool.annotations)
+    """Never interruptible by itself: over MCP a stop can be asked for, but hardly confirmed."""
     return ToolSpec(
         name=name,
         description=bound(clean(tool.description or tool.title or tool.name), DESCRIPTION_BYTES),
         schema=tool.input_schema,
-        tool_class=kind,
-        interruptible=kind is ToolClass.READ_ONLY,
+        tool_class=tool_class(tool.annotations),
         timeout_s=timeout_s,
     )
 

@@ -27,6 +27,8 @@ from tests.servers import mcp_probe
 PROGRAM = str(Path(mcp_probe.__file__))
 pytestmark = pytest.mark.xdist_group("mcp")
 
+HURRIED = {f"probe__{tool}": ToolOverride(interruptible=True) for tool in ("slow", "stubborn")}
+
 
 class Probe:
     """A tool box with the probe behind it, and the probe's own log."""
@@ -36,7 +38,7 @@ class Probe:
     ) -> None:
         redactor = Redactor(["known-secret-value"])
         self.provider = McpProvider(entry, redactor)
-        self.box = ToolBox([self.provider], redactor, overrides)
+        self.box = ToolBox([self.provider], redactor, {**HURRIED, **(overrides or {})})
         self.log = log
 
     async def __call__(
@@ -119,7 +121,7 @@ async def test_every_kind_of_answer_comes_back_over_one_connection(probe: Probe)
 
 async def test_classes_come_from_the_annotations_and_each_call_carries_its_id(probe: Probe) -> None:
     classes = {spec.name: (spec.tool_class, spec.interruptible) for spec in probe.box.specs()}
-    assert classes["probe__slow"] == (ToolClass.READ_ONLY, True)
+    assert classes["probe__slow"] == (ToolClass.READ_ONLY, True)  # by its override
     assert classes["probe__set_flag"] == (ToolClass.IDEMPOTENT, False)
     assert classes["probe__restart"] == (ToolClass.SIDE_EFFECT, False)
     assert classes["probe__plain"] == (ToolClass.SIDE_EFFECT, False)

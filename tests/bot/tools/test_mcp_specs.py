@@ -47,7 +47,7 @@ def test_the_class_comes_from_the_hints(
     assert tool_class(annotations) is expected
 
 
-def test_only_tools_that_read_are_interruptible_and_the_entrys_limit_is_theirs() -> None:
+def test_no_tool_is_interruptible_by_itself_and_the_entrys_limit_is_theirs() -> None:
     tools = [tool("a", types.ToolAnnotations(read_only_hint=True)), tool("b")]
     specs = [spec for _, spec in specs_by_name("p", tools, 7).values()]
-    assert [(spec.interruptible, spec.timeout_s) for spec in specs] == [(True, 7), (False, 7)]
+    assert [(spec.interruptible, spec.timeout_s) for spec in specs] == [(False, 7), (False, 7)]

@@ -13,7 +13,7 @@ from bot.tools.mcp_transport import McpEntry
 from bot.tools.registry import ToolBox
 from core.history import Json
 from core.redaction import Redactor
-from core.tools import CallResult, Outcome
+from core.tools import CallResult, Outcome, ToolOverride
 
 pytestmark = pytest.mark.xdist_group("mcp")
 
@@ -61,13 +61,16 @@ for line in sys.stdin:
 """
 
 
+HURRIED = {f"bare__{tool}": ToolOverride(interruptible=True) for tool in ("answers_cancel", "refuses_cancel")}
+
+
 @pytest.fixture
 async def box(tmp_path: Path) -> AsyncIterator[ToolBox]:
     """The bare server, connected."""
     (tmp_path / "server.py").write_text(SERVER)
     redactor = Redactor([])
     command = (sys.executable, "-S", str(tmp_path / "server.py"))
-    found = ToolBox([McpProvider(McpEntry("bare", command), redactor)], redactor)
+    found = ToolBox([McpProvider(McpEntry("bare", command), redactor)], redactor, HURRIED)
     await found.start()
     assert await found.ready() == []
     yield found
