@@ -11,9 +11,10 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from core.history import Role
 from core.usage import Usage, total
 from storage.engine import Database
-from storage.tables import calls, conversations, inbox, requests, settlements, turns
+from storage.tables import calls, conversations, inbox, requests, settlements, transcript, turns
 
 Record = dict[str, Any]
 
@@ -156,26 +157,29 @@ async def _turns(tx: AsyncConnection, conversation_id: str) -> list[Record]:
             select(calls).where(calls.c.conversation_id == conversation_id).order_by(calls.c.number)
         )
     ).all()
+    said = select(transcript.c.turn_id, transcript.c.position).where(
+        transcript.c.conversation_id == conversation_id, transcript.c.role == Role.ASSISTANT
+    )
+    step_rows = (await tx.execute(said.order_by(transcript.c.position))).all()
     return [
         {
             "turn_id": turn.id,
             "reason": turn.reason,
-            "steps": _steps([row for row in call_rows if row.turn_id == turn.id]),
+            "steps": [
+                {"calls": [_call(row) for row in call_rows if row.position == step.position]}
+                for step in step_rows
+                if step.turn_id == turn.id
+            ],
         }
         for turn in turn_rows
     ]
 
 
-def _steps(rows: list[Row[Any]]) -> list[Record]:
-    by_position: dict[int, list[Record]] = {}
-    for row in rows:
-        by_position.setdefault(row.position, []).append(
-            {
-                "id": row.id,
-                "tool": row.tool,
-                "class": row.tool_class,
-                "state": row.outcome or row.state,
-                "attempts": row.attempts,
-            }
-        )
-    return [{"calls": call_list} for call_list in by_position.values()]
+def _call(row: Row[Any]) -> Record:
+    return {
+        "id": row.id,
+        "tool": row.tool,
+        "class": row.tool_class,
+        "state": row.outcome or row.state,
+        "attempts": row.attempts,
+    }

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import evidence, settle
 from core.evidence import CitedCall
+from core.progress import preview
 from core.reasons import REASONS, Afterwards, Reason, goes_on
 from core.resume import gives_up
 from core.settle import Ending, Mark
@@ -86,6 +87,7 @@ async def _append_final(tx: AsyncConnection, fence: Fence, ending: Ending) -> st
         return None
     _, event_id = await transcripts.append(tx, fence.conversation_id, fence.turn_id, ending.message)
     await steps.mark_carried(tx, fence.conversation_id)
+    await tx.execute(update(turns).where(turns.c.id == fence.turn_id).values(steps=turns.c.steps + 1))
     return event_id
 
 
@@ -119,7 +121,13 @@ async def _tell(tx: AsyncConnection, fence: Fence, ending: Ending, final_event_i
 async def _cited_calls(tx: AsyncConnection, conversation_id: str) -> dict[str, CitedCall]:
     rows = (await tx.execute(select(calls).where(calls.c.conversation_id == conversation_id))).all()
     return {
-        label: CitedCall(label, row.tool, row.query, row.time_range, Outcome(row.outcome or Outcome.UNKNOWN))
+        label: CitedCall(
+            label,
+            row.tool,
+            row.query or preview(row.input),
+            row.time_range,
+            Outcome(row.outcome or Outcome.UNKNOWN),
+        )
         for label, row in ((f"c{row.number}", row) for row in rows)
     }
 

@@ -186,7 +186,6 @@ async def begin(tx: AsyncConnection, fence: Fence, call_id: str) -> None:
             state=CallState.STARTED,
             attempts=calls.c.attempts + 1,
             started_at=db_now(),
-            turn_id=fence.turn_id,
         )
     )
     if begun.rowcount != 1:
@@ -295,7 +294,9 @@ def as_message(row: Row[Any]) -> InboxMessage:
         AuthorRole(row.role),
         row.author_name or row.author_id,
         row.text,
-        Effect(row.effect),
+        Effect.CONTEXT
+        if row.fate == Fate.CONTEXT
+        else Effect(row.effect),  # what was stopped asks for nothing
         row.sent_at,
     )
 

@@ -20,7 +20,7 @@ from storage import cards, steps, transcripts
 from storage.engine import db_now
 from storage.fence import Fence, pass_through
 from storage.statements import new_id
-from storage.tables import calls, conversations, inbox, settlements, turns
+from storage.tables import conversations, inbox, settlements, turns
 
 KEEPS_CARD = frozenset({Reason.DRAINED, Reason.STALE})
 """A turn that goes on after these takes its predecessor's card message over, whatever was committed."""
@@ -60,9 +60,7 @@ async def start(
     """
     conversation = await pass_through(tx, fence)
     before = await _predecessor(tx, conversation)
-    wishes = await _waiting_wishes(tx, fence.conversation_id)
-    if before is not None:  # what is queued waits until this work has ended
-        wishes = [wish for wish in wishes if wish.effect != Effect.QUEUE]
+    wishes = _due(await _waiting_wishes(tx, fence.conversation_id), goes_on=before is not None)
     if before is None and not wishes:
         await _give_back(tx, fence)
         return None
@@ -115,6 +113,18 @@ async def _waiting_wishes(tx: AsyncConnection, conversation_id: str) -> list[Row
         .order_by(inbox.c.seq)
     )
     return list((await tx.execute(statement)).all())
+
+
+def _due(wishes: Sequence[Row[Any]], *, goes_on: bool) -> list[Row[Any]]:
+    """What this turn reads: a queued message waits until the work that stood before it has ended."""
+    due: list[Row[Any]] = []
+    for wish in wishes:
+        if wish.effect != Effect.QUEUE:
+            goes_on = True
+        elif goes_on:
+            continue
+        due.append(wish)
+    return due
 
 
 async def _give_back(tx: AsyncConnection, fence: Fence) -> None:
@@ -172,12 +182,6 @@ async def _open_batch(
     if rows and any(wish.effect == Effect.STEER for wish in wishes):
         await steps.close_batch(tx, turn, with_context=False)
         return ()
-    if rows:
-        await tx.execute(
-            update(calls)
-            .where(calls.c.conversation_id == turn.conversation_id, calls.c.closed.is_(False))
-            .values(turn_id=turn.turn_id)
-        )
     return tuple(_open_call(row) for row in rows)
 
 

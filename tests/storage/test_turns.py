@@ -44,6 +44,19 @@ async def test_context_stands_in_its_place_in_time_and_is_shown_once(world: Worl
     assert text_of((await world.starts()).messages).count("it began at 14:05") == 1
 
 
+async def test_what_was_stopped_before_it_was_read_is_shown_and_asks_for_nothing(world: World) -> None:
+    turn = await world.begins()
+    await world.says("look at the cache", "Ben")
+    await world.stops()
+    await world.settles(turn, settle.cut(Held(Signal.STOP, "Ana")))
+    await world.says("look at the deploy", "Cleo")
+    blocks = [str(block) for block in (await world.starts()).messages[-1].blocks]
+    assert [("<context" in one, "look at the cache" in one) for one in blocks] == [
+        (True, True),
+        (False, False),
+    ]
+
+
 async def test_our_notices_come_last_and_are_no_persons(world: World) -> None:
     await world.says("why?")
     turn = await world.starts(notices=["The tool server is missing."])
@@ -71,6 +84,20 @@ async def test_a_queued_message_shows_that_it_was_taken(world: World) -> None:
     await world.settles(turn, bookings=[booking()])
     await world.starts()
     assert (await world.one(t.inbox, seq=seq)).receipt == "eyes"
+
+
+async def test_what_is_queued_behind_work_that_has_not_begun_waits_for_its_end(world: World) -> None:
+    await world.says("why is checkout slow?")
+    seq = await world.queues("later: and the disk?")
+    await world.says("look at the deploy", "Cleo")
+    turn = await world.starts()
+    assert "disk" not in text_of(turn.messages)
+    assert "look at the deploy" in text_of(turn.messages)
+    assert (await world.one(t.inbox, seq=seq)).fate == "waiting"
+    await world.settles(turn, bookings=[booking()])
+    await world.says("look at the cache", "Cleo")
+    last = text_of([(await world.starts()).messages[-1]])
+    assert last.index("disk") < last.index("cache")
 
 
 async def test_what_is_queued_waits_until_the_work_has_ended_and_not_only_its_turn(world: World) -> None:
@@ -202,7 +229,7 @@ async def left_open(world: World) -> StartedTurn:
 
 
 async def test_the_successor_gets_the_open_batch_and_what_becomes_of_each_call(world: World) -> None:
-    await left_open(world)
+    first = await left_open(world)
     turn = await world.starts()
     assert {call.id: call.resumption for call in turn.open_calls} == {
         "read": Resumption.RUN_AGAIN,
@@ -213,7 +240,7 @@ async def test_the_successor_gets_the_open_batch_and_what_becomes_of_each_call(w
     }
     assert turn.open_calls[0].input == {"query": "read"}
     assert turn.used_call_ids == {"read", "came", "set", "sent", "unsent"}
-    assert {row.turn_id for row in await world.rows(t.calls)} == {turn.fence.turn_id}
+    assert {row.turn_id for row in await world.rows(t.calls)} == {first.fence.turn_id}  # who issued them
 
 
 async def test_nothing_is_put_between_an_open_batch_and_its_results(world: World) -> None:
