@@ -1,1 +1,1 @@
-"""Everything that touches the world: platforms, models, tools, HTTP, the command line, and the loops that drive them."""
+"""Everything that touches the world: platforms, models, tools, HTTP, commands, and the loops around them."""

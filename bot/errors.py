@@ -26,4 +26,4 @@ class Gone(Permanent):
 
 
 class Unusable(Exception):
-    """A setting cannot be used; the message is one line for people: what, what is wrong, what would be right."""
+    """A setting cannot be used; one line for people: what, what is wrong, what would be right."""

@@ -1,7 +1,7 @@
-"""The ports through which the parts of the bot meet. Each method states what it may raise and who may call it twice.
+"""The ports through which the parts of the bot meet. Each method states what it may raise.
 
-Adapters (`bot.slack`, `bot.model`, `bot.tools`) implement these and do not know each other; `bot.flow` uses them
-and knows no adapter; `bot.compose` puts the two together.
+Adapters (`bot.slack`, `bot.model`, `bot.tools`) implement these and do not know each other; `bot.flow` uses
+them and knows no adapter; `bot.compose` puts the two together.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from core.history import Json
 from core.tools import CallResult, ToolSpec
 from core.usage import Usage
 
-# --- what a platform hands in ---------------------------------------------------------------------------------
+# --- what a platform hands in ------------------------------------------------------------------------
 
 Incoming: TypeAlias = Arrival | Edit | Deletion
 
 Accept: TypeAlias = Callable[[Incoming], Awaitable[None]]
-"""Stores one incoming thing durably and returns; raises when it could not be stored, and then the platform must
-not be told that it was received. Storing the same key again does nothing."""
+"""Stores one incoming thing durably and returns; raises when it could not be stored, and then the platform
+must not be told that it was received. Storing the same key again does nothing."""
 
 
-# --- the platform -------------------------------------------------------------------------------------------------
+# --- the platform ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
     """A message of ours other than a card.
 
-    `kind` is "answer" or a note's kind ("stopped", "failed", "chart", …); an answer names its `final_event_id`.
+    `kind` is "answer" or a note's kind ("failed", "chart", …); an answer names its `final_event_id`.
     `part` (from 1) and `parts` are set for answers and long notes; `text` is Markdown as the model writes it,
     already split by `Chat.split`. `chart` is shown as a picture with `text` as its title.
     `post_id` is ours, unique, and travels in the message's metadata, so that the message can be found again.
@@ -61,7 +61,7 @@ class Found:
 class Chat(Protocol):
     """A platform on which people and we talk. All references are the platform's own message ids.
 
-    Every method may raise `Temporary` (with a time to wait where the platform said one), `Permanent` or `Gone`.
+    Every method may raise `Temporary` (with a time to wait where one was said), `Permanent` or `Gone`.
     Methods that create something may also raise `OutcomeUnknown`; the caller then looks with `find` before it
     tries again. Each method waits for its share of the platform's rate budget by itself.
     """
@@ -69,13 +69,13 @@ class Chat(Protocol):
     async def card_slot(self, thread: Thread, ref: str | None, *, urgent: bool) -> None:
         """Wait for the rate budget's next place for a card (a post when `ref` is None). Harmless to cancel.
 
-        `urgent` (a release, a stop) goes ahead of progress. Whoever waited shows the newest state, not the one that
-        it had when it began to wait.
+        `urgent` (a release, a stop) goes ahead of progress. Whoever waited shows the newest state, not the one
+        that it had when it began to wait.
         """
         ...
 
     async def show_card(self, thread: Thread, ref: str | None, card: Card) -> str:
-        """Make the platform show the card at once, in the place that `card_slot` gave; returns the reference."""
+        """Show the card at once, in the place that `card_slot` gave; returns the reference."""
         ...
 
     async def post(self, thread: Thread, post: Post) -> str:
@@ -99,7 +99,7 @@ class Chat(Protocol):
         ...
 
     async def earlier_messages(self, thread: Thread, before: float) -> list[EarlierMessage]:
-        """What other people and bots wrote in the thread before that time, oldest first (bounded to the newest 200)."""
+        """What others wrote in the thread before that time, oldest first (bounded to the newest 200)."""
         ...
 
     async def author(self, workspace: str, user_id: str) -> Author:
@@ -119,7 +119,7 @@ class Chat(Protocol):
         ...
 
 
-# --- the model ----------------------------------------------------------------------------------------------------
+# --- the model ---------------------------------------------------------------------------------------
 
 
 class Generation(Protocol):
@@ -156,7 +156,7 @@ class Model(Protocol):
         ...
 
 
-# --- the tools ----------------------------------------------------------------------------------------------------
+# --- the tools ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Tools(Protocol):
     """All tools of this process."""
 
     async def ready(self) -> list[str]:
-        """Wait until every provider is connected or has failed its time limit; returns one line for each missing one."""
+        """Wait until every provider is connected or has failed its limit; one line for each missing one."""
         ...
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -182,8 +182,9 @@ class Tools(Protocol):
     async def run(self, call: ToolCall, hurry: Hurry) -> CallResult:
         """Run one call to its end, its time limit, or, where it is interruptible, until `hurry` is set.
 
-        Never raises (but CancelledError on the death of the process): every failure is a result. Unknown tools and
-        inputs that do not fit the schema come back as errors that say what would be right. Redacted and bounded.
+        Never raises (but CancelledError on the death of the process): every failure is a result. Unknown tools
+        and inputs that do not fit the schema come back as errors that say what would be right. Redacted and
+        bounded.
         """
         ...
 

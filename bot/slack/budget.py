@@ -141,7 +141,7 @@ class Lane:
 
 
 class Budget:
-    """All budgets of one workspace. `factor` stretches them where Slack has granted more than it documents."""
+    """All budgets of one workspace. `factor` stretches them where Slack has granted more than documented."""
 
     def __init__(self, clock: Clock = time.monotonic, *, factor: float = 1.0) -> None:
         self._clock, self._factor = clock, factor
