@@ -69,8 +69,8 @@ class Chat(Protocol):
     async def card_slot(self, thread: Thread, ref: str | None, *, urgent: bool) -> None:
         """Wait for the rate budget's next place for a card (a post when `ref` is None). Harmless to cancel.
 
-        `urgent` (a release, a stop) goes ahead of progress. Whoever waited shows the newest state, not the one
-        that it had when it began to wait.
+        `urgent` (a release, a stop) goes ahead of progress. Whoever waited shows the newest state, not
+        the one that it had when it began to wait.
         """
         ...
 
@@ -182,8 +182,8 @@ class Tools(Protocol):
     async def run(self, call: ToolCall, hurry: Hurry) -> CallResult:
         """Run one call to its end, its time limit, or, where it is interruptible, until `hurry` is set.
 
-        Never raises (but CancelledError on the death of the process): every failure is a result. Unknown tools
-        and inputs that do not fit the schema come back as errors that say what would be right. Redacted and
+        Never raises (but CancelledError on the death of the process): every failure is a result. Unknown
+        tools and inputs that do not fit the schema come back as errors that say what would be right. Redacted and
         bounded.
         """
         ...
