@@ -183,8 +183,8 @@ class Tools(Protocol):
         """Run one call to its end, its time limit, or, where it is interruptible, until `hurry` is set.
 
         Never raises (but CancelledError on the death of the process): every failure is a result. Unknown
-        tools and inputs that do not fit the schema come back as errors that say what would be right. Redacted and
-        bounded.
+        tools and inputs that do not fit the schema come back as errors that say what would be right.
+        Redacted and bounded.
         """
         ...
 
