@@ -73,6 +73,14 @@ async def test_an_answer_that_ran_into_its_limit_says_so_to_people_and_not_to_th
     assert "length limit" not in (await world.transcript())[-1].text
 
 
+async def test_the_evidence_names_what_a_tool_was_asked_though_it_reported_no_query(world: World) -> None:
+    turn = await world.begins()
+    await world.steps_once(turn, "checkout")
+    await world.settles(turn, settle.completed(assistant(Text("It is slow [c1]."))), bookings=[booking()])
+    [answer] = await world.posts("answer")
+    assert "- [c1] logs: `query=checkout`" in answer
+
+
 async def test_an_answer_ticks_off_the_question(world: World) -> None:
     turn = await world.begins()
     await world.settles(turn)
