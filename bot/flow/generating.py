@@ -53,6 +53,7 @@ class Generating:
         """Send one request."""
         request = ModelRequest(self._around.instructions, self._specs, repair.repaired(tuple(messages)))
         generation = self._generation = self._around.model.open(request)
+        self._said = ""  # whatever the card said last, a wait perhaps, is over
         if self._first_try_at is None:
             self._first_try_at = _monotonic()
         self._begin(self._generate(generation, self.number + 1))
