@@ -83,6 +83,7 @@ class _Service:
         self._bells = Bells()
         self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
         self._ended = asyncio.Event()
+        self._began_empty = False
         self._tasks: list[asyncio.Task[None]] = []
         self._tools = self._build_tools()
         self._model = self._build_model()
@@ -104,6 +105,7 @@ class _Service:
     async def run(self) -> int:
         """From the first check to the last word."""
         self._listen_to_signals()
+        self._began_empty = await self._database.read(conversations.is_empty)  # before anything comes in
         self._stack.push_async_callback(self._chat.close)
         server = await self._start_web()
         self._stack.push_async_callback(server.close)
@@ -243,10 +245,8 @@ class _Service:
                 await self._socket.start()
             except Permanent as error:
                 raise _rejected("SLACK_APP_TOKEN", error) from None
-        self._keep_once("lost cards", self._release_lost_cards())
-
-    async def _release_lost_cards(self) -> None:
-        await self._reaper.release_lost_cards(time.time())
+        if self._began_empty:
+            self._keep_once("lost cards", self._reaper.release_lost_cards(time.time()))
 
     async def _connect_some_time(self) -> None:
         pause = 1.0

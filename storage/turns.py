@@ -225,3 +225,8 @@ async def _mark_read(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]
         .where(inbox.c.seq.in_(seqs), inbox.c.receipt == Receipt.QUEUED)
         .values(receipt=Receipt.TAKEN)
     )
+
+
+async def known(tx: AsyncConnection, turn_ids: Sequence[str]) -> frozenset[str]:
+    """Which of these turns the records know."""
+    return frozenset((await tx.execute(select(turns.c.id).where(turns.c.id.in_(turn_ids)))).scalars())

@@ -11,11 +11,11 @@ import structlog
 
 from bot.errors import Permanent, Temporary
 from bot.flow.bells import Bells, Topic
-from bot.ports import Chat
+from bot.ports import Chat, Found
 from core.arrivals import Arrival, Thread
 from core.card import Card, CardState
 from core.reasons import Reason
-from storage import cards, conversations, settlements
+from storage import cards, settlements, turns
 from storage.engine import Database
 
 log = structlog.get_logger()
@@ -58,16 +58,25 @@ class Reaper:
             self._begin_release(click.thread, click.message_ref, click.stops_turn)
 
     async def release_lost_cards(self, now: float) -> None:
-        """At a start with an empty database: release the live cards that an earlier database knew."""
-        if not await self._database.read(conversations.is_empty):
-            return
-        try:
-            found = await self._chat.live_cards(now - LOST_SINCE_S)
-        except (Temporary, Permanent) as error:
-            log.warning("lost_cards_not_read", error=str(error))
-            return
-        for thread, card in found:
-            self._begin_release(thread, card.ref, str(card.payload.get("turn_id", "")))
+        """After a start with an empty database: release the live cards that an earlier database knew."""
+        found = await self._live_cards(now - LOST_SINCE_S)
+        by_turn = {str(card.payload.get("turn_id", "")): (thread, card.ref) for thread, card in found}
+        known = await self._database.read(turns.known, list(by_turn))  # what came meanwhile has cards too
+        for turn_id, (thread, ref) in by_turn.items():
+            if turn_id not in known:
+                self._begin_release(thread, ref, turn_id)
+
+    async def _live_cards(self, since: float) -> list[tuple[Thread, Found]]:
+        for attempt in range(RELEASE_TRIES):
+            try:
+                return await self._chat.live_cards(since)
+            except Temporary as error:
+                log.warning("lost_cards_not_read", error=str(error))
+                await asyncio.sleep(_pause(error, attempt))
+            except Permanent as error:
+                log.warning("lost_cards_not_read", error=str(error))
+                break
+        return []
 
     async def close(self) -> None:
         """Release nothing more; what was not released is at the next start."""
@@ -96,7 +105,11 @@ class Reaper:
                 log.info("lost_card_released", turn=turn_id)
                 return
             except Temporary as error:
-                await asyncio.sleep(error.retry_after_s or min(60.0, 2.0**attempt))
+                await asyncio.sleep(_pause(error, attempt))
             except Permanent as error:
                 log.warning("lost_card_given_up", turn=turn_id, error=str(error))
                 return
+
+
+def _pause(error: Temporary, attempt: int) -> float:
+    return error.retry_after_s or min(60.0, 2.0**attempt)

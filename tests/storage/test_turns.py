@@ -280,3 +280,10 @@ async def test_a_steer_that_was_withdrawn_does_not_leave_the_model_with_its_own_
     second = await world.starts()
     assert second.messages[-1].role == "user"
     assert "withdrawn" in text_of(second.messages[-1:])
+
+
+async def test_the_records_say_which_turns_they_know(world: World) -> None:
+    turn = await world.begins()
+    found = await world.database.read(turns.known, [turn.fence.turn_id or "", "turn_of_another_database"])
+    assert found == {turn.fence.turn_id}
+    assert await world.database.read(turns.known, []) == frozenset()
