@@ -15,7 +15,7 @@ from sqlalchemy import Row
 from bot.errors import Permanent, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat
-from core.arrivals import Author, AuthorRole, role_of
+from core.arrivals import Author, role_of
 from core.policy import Effect, Policy
 from storage import decisions, inbox
 from storage.engine import Database
@@ -81,8 +81,6 @@ class Decider:
         """The platform's record of the writer; None when it could not be had in time."""
         if row.author_is_bot:
             return Author(row.author_id, row.author_id, is_bot=True)
-        if row.role == AuthorRole.SYSTEM:
-            return Author(row.author_id, "Watchkeeper", is_bot=True)
         deadline = asyncio.get_running_loop().time() + LOOK_UP_FOR_S
         while True:
             try:
