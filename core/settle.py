@@ -52,7 +52,8 @@ def empty() -> Ending:
 
 def failed(cause: str) -> Ending:
     """Something that trying again by ourselves will not mend."""
-    return Ending(Reason.FAILED, cause=cause, note=f"I could not finish: {cause}. Reply here to try again.")
+    note = f"I could not finish: {cause}. Reply here to try again."
+    return Ending(Reason.FAILED, cause=cause, note=note, conditional=True)
 
 
 def lay_too_long(seconds: float) -> Ending:

@@ -137,6 +137,13 @@ def _while_generating(turn: Turn, given: Probed) -> Decision:
     return _settle(turn, settle.cut(given.held, discarded=True), BreakOff())
 
 
+def _while_waiting(turn: Turn, given: Probed) -> Decision:
+    """Nothing is generated, so nothing is discarded, and no steer has to wait."""
+    if given.held is None:
+        return turn, ()
+    return _settle(turn, settle.cut(given.held), BreakOff())
+
+
 def _answered(turn: Turn, given: ModelAnswered) -> Decision:
     generated = _joined(turn.paused, given.generated)
     turn = replace(turn, tries=0)
@@ -281,7 +288,7 @@ RULES: Mapping[tuple[Phase, type], Rule] = {
     (Phase.GENERATING, ModelFailed): _failed,
     (Phase.GENERATING, LimitReached): _fail_now,
     (Phase.WAITING, BellRang): _probe,
-    (Phase.WAITING, Probed): _while_generating,
+    (Phase.WAITING, Probed): _while_waiting,
     (Phase.WAITING, Waited): _try_again,
     (Phase.WAITING, LimitReached): _fail_now,
     (Phase.COMMITTING, BellRang): _nothing,  # the commit itself is refused by a steer or stop

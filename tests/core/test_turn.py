@@ -190,6 +190,16 @@ def test_a_cut_between_two_steps_throws_nothing_away(point: str) -> None:
     assert not ending.discarded
 
 
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_steer_between_two_tries_cuts_and_throws_nothing_away(protected: bool) -> None:
+    world = World(Turn(protected=protected)).begin().give(fails())
+    assert world.stands(Phase.WAITING)
+    world.raise_(Signal.STEER).give(BellRang())
+    assert world.reason is Reason.STEERED
+    assert world.ending is not None
+    assert not world.ending.discarded
+
+
 @pytest.mark.parametrize("point", ["while calls run", "at balance zero"])
 def test_the_cut_of_a_batch_is_stamped_when_the_batch_is_closed(point: str) -> None:
     world = interrupted(point, Signal.STEER)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.servers.anthropic.blocks import call, text
-from tests.servers.anthropic.reply import reply
+from tests.servers.anthropic.reply import overloaded, refusal, reply
 from tests.stories.room import Room, eventually
 from tests.stories.telling import (
     ANSWER,
@@ -20,6 +20,7 @@ from tests.stories.telling import (
     reply_to,
     said_by_people,
     story,
+    until_card_says,
     until_reached,
 )
 
@@ -193,3 +194,26 @@ async def test_a_stop_breaks_off_even_the_third_generation(tmp_path: Path) -> No
         await reply_to(room, thread, "!stop")
         await room.until_settled("steered", "steered", "stopped")
         assert room.model.requests[2].closed_at is not None
+
+
+async def test_a_failure_that_a_steer_overtook_is_a_cut_and_tells_nobody_of_it(tmp_path: Path) -> None:
+    async with story(tmp_path, gather_s=0) as room:
+        room.model.script(refusal(text("I would")), reply(text("it is the deploy")))
+        room.model.hold_every_event()
+        thread = await ask(room)
+        await hold_before_message_stop(room)
+        await in_front_of_the_commit(room, thread, DEPLOY)
+        await room.until_settled("steered", "completed")
+        assert room.posts() == []
+
+
+async def test_steers_while_an_overloaded_model_is_waited_for_discard_nothing(tmp_path: Path) -> None:
+    async with story(tmp_path, gather_s=0, retry_for_s=60) as room:
+        room.model.fail_next(50, overloaded())
+        thread = await ask(room)
+        for number in range(3):
+            await until_card_says(room, "try 2")
+            await reply_to(room, thread, f"steer {number}")
+            await room.until_settled(*["steered"] * (number + 1), timeout=10)
+        await reply_to(room, thread, "!stop")
+        await room.until_settled("steered", "steered", "steered", "stopped")

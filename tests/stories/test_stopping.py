@@ -111,6 +111,36 @@ async def test_a_stop_during_the_gather_pause_ends_it(tmp_path: Path) -> None:
         assert receipt(room, steer) == []
 
 
+async def test_a_message_after_such_a_stop_is_taken_at_once_and_anew(tmp_path: Path) -> None:
+    async with story(tmp_path, gather_s=3) as room:
+        gate = room.model.gate("middle")
+        room.model.script(reply(text("I think"), gate), reply(text("it is the cache")))
+        thread = await ask(room)
+        await gate.reached(timeout=30)
+        await reply_to(room, thread, DEPLOY)
+        await room.until_settled("steered")
+        await reply_to(room, thread, "!stop")
+        await reply_to(room, thread, "look at the cache")
+        await room.until_settled("steered", "completed", timeout=2)
+        assert await effects(room, thread) == ["start", "steer", "stop", "start"]
+        assert said_by_people(room.model.requests[1])[-1] == "look at the cache"
+
+
+async def test_a_stop_goes_before_a_steer_that_waits_for_the_same_calls(tmp_path: Path) -> None:
+    async with story(tmp_path) as room:
+        room.model.script(reply(held(room, "w", "probe__hold_write")))
+        thread = await ask(room)
+        await until_reached(room, "w")
+        await reply_to(room, thread, DEPLOY, "Ben")
+        await until_card_says(room, "ben wrote: 1 call")
+        await reply_to(room, thread, "!stop", "Cleo")
+        await until_card_says(room, "Stopping: 1 call")
+        release(room, "w")
+        [record] = await room.until_settled("stopped")
+        assert record["cut_by"] == "U0CLEO0001"
+        assert [message["fate"] for message in await messages(room, thread)] == ["read", "context", "read"]
+
+
 async def test_a_stop_while_an_overloaded_model_is_waited_for_counts_at_once(tmp_path: Path) -> None:
     async with story(tmp_path, retry_for_s=60) as room:
         room.model.fail_next(20, overloaded())
