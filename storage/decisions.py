@@ -190,7 +190,7 @@ async def _stop(
     await tx.execute(
         update(conversations)
         .where(conversations.c.id == row.conversation_id)
-        .values(resume_turn=None, resume_since=None)
+        .values(resume_turn=None, resume_since=None, gathering_since=None, not_before=0)
     )
 
 
