@@ -15,6 +15,7 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 
 from bot.errors import Unusable
+from bot.slack.payload import is_sound
 
 log = structlog.get_logger()
 
@@ -81,5 +82,8 @@ async def _dispatched(app: AsyncApp, request: web.Request, text: str) -> web.Str
         bolt_request = AsyncBoltRequest(body=text, query=request.query_string, headers=headers)
     except Exception as error:  # noqa: BLE001 (Slack signed it, and still it is nothing that can be read)
         log.warning("slack_request_unreadable", error=type(error).__name__)
-        return web.Response(status=400)
+        return web.Response(status=200)  # sending it again would not mend it
+    if not is_sound(bolt_request.body):
+        log.warning("slack_request_unreadable", error="of no shape that we know")
+        return web.Response(status=200)
     return await to_aiohttp_response(await app.async_dispatch(bolt_request))

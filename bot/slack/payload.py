@@ -46,3 +46,15 @@ def identifier(payload: Payload, *names: str) -> str:
 def timestamp(payload: Payload, *names: str) -> str:
     """The first of the named fields that reads like a message timestamp, which is also a message's id."""
     return next((found for name in names if TIMESTAMP.fullmatch(found := identifier(payload, name))), "")
+
+
+def is_sound(body: object) -> bool:
+    """Whether a body has the outer shape on which Bolt relies; of any other it would ask Slack for more."""
+    if not isinstance(body, Mapping):
+        return False
+    event, listed = body.get("event", {}), body.get("authorizations") or []
+    if not isinstance(event, Mapping) or not isinstance(listed, list):
+        return False
+    named = (event.get(name) for name in ("user", "channel", "team", "item", "message"))
+    whole = all(one is None or isinstance(one, str | Mapping) for one in named)
+    return whole and all(isinstance(one, Mapping) for one in listed)

@@ -23,10 +23,12 @@ from slack_bolt.async_app import AsyncApp
 from slack_sdk.errors import SlackClientError
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
+from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.errors import Permanent, Temporary
 from bot.slack.api import ANSWER_WITHIN_S, SLACKS_API
+from bot.slack.payload import is_sound
 from bot.slack.refusals import REJECTED, Refusal, refusal
 
 log = structlog.get_logger()
@@ -171,7 +173,11 @@ class Line(AsyncSocketModeHandler):
             return
         self._under_way.add(task)
         try:
-            await super().handle(client, req)
+            if is_sound(req.payload):
+                await super().handle(client, req)
+            else:  # sending it again would not mend it
+                log.warning("slack_request_unreadable", error="of no shape that we know")
+                await client.send_socket_mode_response(SocketModeResponse(envelope_id=req.envelope_id))
         finally:
             self._under_way.discard(task)
 
