@@ -25,5 +25,9 @@ class Gone(Permanent):
     """The message or place does not exist (any more)."""
 
 
+class Rejected(Permanent):
+    """The platform takes nothing from us until somebody mends the installation; what we owe waits."""
+
+
 class Unusable(Exception):
     """A setting cannot be used; one line for people: what, what is wrong, what would be right."""

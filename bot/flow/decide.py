@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import Permanent, Temporary
+from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat
 from core.arrivals import Author, role_of
@@ -86,7 +86,7 @@ class Decider:
             try:
                 async with asyncio.timeout_at(deadline):
                     return await self._chat.author(row.workspace, row.author_id)
-            except (Temporary, TimeoutError) as error:
+            except (Temporary, Rejected, TimeoutError) as error:
                 wait = max(LOOK_UP_EVERY_S, getattr(error, "retry_after_s", None) or 0.0)
                 if asyncio.get_running_loop().time() + wait >= deadline:
                     log.warning("author_unknown", author=row.author_id, error=str(error))

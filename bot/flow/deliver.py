@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import OutcomeUnknown, Permanent, Temporary
+from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat, Post
 from storage import outbox
@@ -114,15 +114,17 @@ class Deliverer:
 
     async def _failed(self, row: Row[Any], error: Exception) -> None:
         pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(row.tries, 10)) * (0.75 + random.random() / 2)
-        if isinstance(error, Permanent) or row.tries >= MOST_TRIES.get(row.kind, 10**9):
+        refused = isinstance(error, Permanent) and not isinstance(error, Rejected)
+        if refused or row.tries >= MOST_TRIES.get(row.kind, 10**9):
             log.warning("post_given_up", post=row.id, kind=row.kind, turn=row.turn_id, error=str(error))
             await self._database.write(outbox.give_up, row.id, str(error))
             self._bells.ring(Topic.POSTS)
             return
-        if not isinstance(error, Temporary):
+        nothing_sent = isinstance(error, Temporary | Rejected)
+        if not nothing_sent:
             log.error("post_failed", post=row.id, kind=row.kind, exc_info=error)
         if isinstance(error, Temporary) and error.retry_after_s is not None:
             pause = error.retry_after_s
-        sent_perhaps = isinstance(error, OutcomeUnknown) or not isinstance(error, Temporary)
+        sent_perhaps = isinstance(error, OutcomeUnknown) or not nothing_sent
         keep_mark = sent_perhaps or (row.posting_since is not None)
         await self._database.write(outbox.try_later, row.id, pause, not_sent=not keep_mark)

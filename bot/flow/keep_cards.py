@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Temporary
+from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat
 from core.arrivals import Thread
@@ -102,6 +102,8 @@ class CardKeeper:
 
     async def _show_one(self, card_id: str, thread: Thread, urgent: bool) -> None:
         records = await self._database.read(cards.records, card_id)
+        if records.card.wanted <= records.card.shown:  # it was shown while it was found to be due
+            return
         try:
             if await self._looked_up(records, thread):
                 return
@@ -163,15 +165,15 @@ class CardKeeper:
         match error:
             case OutcomeUnknown():
                 await self._database.write(cards.try_later, card_id, pause, not_sent=False)
-            case Temporary():
-                pause = (
-                    max(pause, error.retry_after_s or 0.0)
-                    if error.retry_after_s is None
-                    else error.retry_after_s
+            case Temporary() | Rejected():
+                asked = getattr(error, "retry_after_s", None)
+                # What was sent before may still have arrived: looking for it may be what failed now.
+                await self._database.write(
+                    cards.try_later,
+                    card_id,
+                    pause if asked is None else asked,
+                    not_sent=records.card.posting_since is None,
                 )
-                # An earlier post whose answer was lost is still to be looked for.
-                not_sent = records.card.posting_since is None
-                await self._database.write(cards.try_later, card_id, pause, not_sent=not_sent)
             case Gone() if records.settlement is None and records.card.message_ref is not None:
                 await self._database.write(cards.post_anew, card_id)
             case Permanent():

@@ -9,7 +9,7 @@ import asyncio
 
 import structlog
 
-from bot.errors import Permanent, Temporary
+from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat, Found
 from core.arrivals import Arrival, Thread
@@ -70,7 +70,7 @@ class Reaper:
         for attempt in range(RELEASE_TRIES):
             try:
                 return await self._chat.live_cards(since)
-            except Temporary as error:
+            except (Temporary, Rejected) as error:
                 log.warning("lost_cards_not_read", error=str(error))
                 await asyncio.sleep(_pause(error, attempt))
             except Permanent as error:
@@ -104,12 +104,12 @@ class Reaper:
                 await self._chat.show_card(thread, ref, card)
                 log.info("lost_card_released", turn=turn_id)
                 return
-            except Temporary as error:
+            except (Temporary, Rejected) as error:
                 await asyncio.sleep(_pause(error, attempt))
             except Permanent as error:
                 log.warning("lost_card_given_up", turn=turn_id, error=str(error))
                 return
 
 
-def _pause(error: Temporary, attempt: int) -> float:
-    return error.retry_after_s or min(60.0, 2.0**attempt)
+def _pause(error: Temporary | Rejected, attempt: int) -> float:
+    return getattr(error, "retry_after_s", None) or min(60.0, 2.0**attempt)

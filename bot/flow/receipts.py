@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import Permanent, Temporary
+from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.ports import Chat
 from storage import receipts
@@ -37,9 +37,10 @@ class ReceiptKeeper:
     async def _show(self, row: Row[Any]) -> None:
         try:
             await self._chat.set_receipt(thread_of(row), row.message_ref, row.receipt, row.receipt_shown)
-        except Temporary as error:
+        except (Temporary, Rejected) as error:
             if row.receipt_tries < MOST_TRIES:
-                pause = error.retry_after_s or min(60.0, 0.5 * 2.0 ** min(row.receipt_tries, 10))
+                growing = min(60.0, 0.5 * 2.0 ** min(row.receipt_tries, 10))
+                pause = getattr(error, "retry_after_s", None) or growing
                 await self._database.write(receipts.try_later, row.seq, pause)
                 return
         except Permanent as error:

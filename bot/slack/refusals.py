@@ -11,7 +11,7 @@ from typing import TypeAlias
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Temporary
+from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
 from core.history import Json
 
 Refusal: TypeAlias = Temporary | Permanent
@@ -78,6 +78,8 @@ def _said_no(method: str, error: SlackApiError, lost: type[Temporary]) -> Refusa
         return Temporary(said, LATER[code])
     if code in HALF_DONE or status >= 500 or not code:
         return lost(said)
+    if code in REJECTED:
+        return Rejected(said, code)
     if code in GONE:
         return Gone(said, code)
     return Permanent(said + _more(data), code)

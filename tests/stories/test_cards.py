@@ -129,6 +129,25 @@ async def test_a_card_whose_answer_was_lost_is_found_and_not_posted_again(tmp_pa
         assert len(card_posts(room)) == 1
 
 
+@pytest.mark.parametrize("trouble", ["limited", "unavailable", "rejected"])
+async def test_a_card_whose_answer_was_lost_is_not_posted_again_though_looking_fails_too(
+    tmp_path: Path, trouble: str
+) -> None:
+    async with story(tmp_path) as room:
+        room.slack.lose_reply("chat.postMessage", when=is_card)
+        if trouble == "limited":
+            room.slack.rate_limit("conversations.replies")
+        else:
+            error = "service_unavailable" if trouble == "unavailable" else "token_revoked"
+            room.slack.fail("conversations.replies", error, times=2)
+        room.model.script(reply(held(room, "r")), reply(text("it is the deploy")))
+        await ask(room)
+        await until_reached(room, "r")
+        release(room, "r")
+        await room.until_settled("completed")
+        assert len(card_posts(room)) == 1
+
+
 async def test_of_two_cards_that_arrived_the_later_is_deleted(tmp_path: Path) -> None:
     async with story(tmp_path) as room:
         lost = room.slack.lose_reply("chat.postMessage", when=is_card)
@@ -234,3 +253,27 @@ async def test_slack_out_of_reach_in_the_middle_delays_and_loses_nothing(
         await room.slack.say("Ana", "#inc", "and now?", thread=ts)
         await until_stored(room, ts, 2)
         await room.until_settled("completed", "completed")
+
+
+async def test_a_token_that_is_refused_for_a_while_costs_neither_the_card_nor_the_answer(
+    tmp_path: Path,
+) -> None:
+    async with story(tmp_path) as room:
+        await works(room)
+        room.slack.revoke("token_revoked")
+        release(room, "r")
+        await eventually(lambda: settled(room), timeout=20)
+        await asyncio.sleep(1)
+        assert len([c for c in room.slack.calls if c.error == "token_revoked"]) < 20
+        room.slack.restore()
+        await room.until_settled("completed")
+
+
+async def test_a_message_that_came_while_the_network_was_gone_is_read(tmp_path: Path) -> None:
+    async with story(tmp_path, slack={"retry_delays": (0.3, 1.0, 2.0, 4.0, 8.0)}) as room:
+        ts = await works(room)
+        room.slack.cut_sockets()
+        await room.slack.say("Ben", "#inc", "look at eu-7", thread=ts)
+        await until_stored(room, ts, 2)
+        release(room, "r")
+        await room.until_settled("steered", "completed")

@@ -9,7 +9,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Temporary
+from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.slack.refusals import refusal
 
 
@@ -46,7 +46,8 @@ def said(error: str, status: int = 200, headers: dict[str, str] | None = None, *
         ("cant_update_message", 200, Permanent, Permanent),
         ("not_in_channel", 200, Permanent, Permanent),
         ("invalid_blocks", 200, Permanent, Permanent),
-        ("invalid_auth", 200, Permanent, Permanent),
+        ("invalid_auth", 200, Rejected, Rejected),
+        ("token_expired", 200, Rejected, Rejected),
         ("never_heard_of_it", 200, Permanent, Permanent),
     ],
 )
