@@ -179,6 +179,40 @@ async def test_a_mention_that_waited_too_long_is_set_aside_and_the_thread_is_tol
         await must_be_well(room)
 
 
+async def test_a_card_whose_post_outlived_the_process_is_found_by_the_next_one(tmp_path: Path) -> None:
+    async with Room(tmp_path) as room:
+        await room.start_process()
+        post = room.slack.hang("chat.postMessage", applied=True)
+        room.model.reply_with(lambda _: reply(held(room, "r")))
+        room.model.script(reply(held(room, "r")), reply(text("it is the deploy")))
+        await ask(room)
+        await until_reached(room, "r")
+        await room.slack.wait_for(lambda _: post.waiting, timeout=10)
+        await restarted(room)
+        release(room, "r")
+        await room.until_settled("stale", "completed")
+        assert len(room.slack.of_type(CARD)) == 1
+        await must_be_well(room)
+
+
+async def test_an_answer_half_posted_by_a_process_that_died_is_finished_by_the_next(tmp_path: Path) -> None:
+    async with Room(tmp_path) as room:
+        await room.start_process()
+        second = room.slack.hang(
+            "chat.postMessage", applied=True, when=lambda args: '"part": 2' in str(args.get("metadata"))
+            or "'part': 2" in str(args.get("metadata")),
+        )  # fmt: skip
+        room.model.script(reply(text("\n\n".join(f"{n}. {'so it is. ' * 90}" for n in range(12)))))
+        await ask(room)
+        await room.slack.wait_for(lambda _: second.waiting, timeout=20)
+        await restarted(room)
+        await room.until_settled("completed")
+        parts = [(part["part"], part["parts"]) for part in room.posts("watchkeeper_answer")]
+        assert parts == [(n + 1, len(parts)) for n in range(len(parts))]
+        assert len(parts) > 2
+        await must_be_well(room)
+
+
 # --- cards that no record knows -----------------------------------------------------------------------------
 
 
