@@ -20,16 +20,17 @@ Reasons = Callable[[], list[str]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LARGEST_BODY = 1_048_576  # Slack's events and Alertmanager's groups stay far below
+BACKLOG = 1024  # a burst of events waits to be taken; one that overflows tries again a second later
 SHUTDOWN_S = 5.0  # an open request may end, a probe that never does may not hold us
 
 
 def make_app(
     *,
     reasons: Reasons,
-    slack_events: Handler | None = None,
+    add_routes: Callable[[web.Application], None] = lambda _: None,
     metrics: Callable[[], Iterable[Metric]] = lambda: (),
 ) -> web.Application:
-    """The application; `POST /slack/events` is there only when a handler for it is given."""
+    """The application; `add_routes` adds what the platform serves."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.json_response({"alive": True})
@@ -48,8 +49,7 @@ def make_app(
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", show_metrics)
-    if slack_events is not None:
-        app.router.add_post("/slack/events", slack_events)
+    add_routes(app)
     return app
 
 
@@ -76,15 +76,18 @@ class Server:
         self._runner = runner
 
     @classmethod
-    async def start(cls, app: web.Application, *, host: str, port: int) -> Server:
-        """Listen; raises Unusable with the mend when the address cannot be had."""
+    async def start(
+        cls, app: web.Application, *, host: str, port: int, listener: socket.socket | None = None
+    ) -> Server:
+        """Listen, on `listener` where one is given; raises Unusable with the mend."""
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            site = web.SockSite(runner, listener) if listener else web.TCPSite(runner, host, port)
+            await site.start()
         except OSError as error:
             await runner.cleanup()
-            raise Unusable(_why(error, host, port)) from None
+            raise Unusable(why_not(error, host, port)) from None
         return cls(runner)
 
     @property
@@ -98,7 +101,8 @@ class Server:
         await self._runner.cleanup()
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def why_not(error: OSError, host: str, port: int) -> str:
+    """Why this address cannot be had, and the mend."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return f"WATCHKEEPER_HOST: this machine has no address {host}; use 127.0.0.1, or 0.0.0.0 for all"
     if error.errno == errno.EADDRINUSE:

@@ -16,9 +16,11 @@ from bot.web.server import LARGEST_BODY, Handler, Server, make_app
 async def serving(
     *, reasons: Callable[[], list[str]] = list, slack_events: Handler | None = None
 ) -> AsyncIterator[tuple[ClientSession, str]]:
-    server = await Server.start(
-        make_app(reasons=reasons, slack_events=slack_events), host="127.0.0.1", port=0
-    )
+    def add_routes(app: web.Application) -> None:
+        if slack_events is not None:
+            app.router.add_post("/slack/events", slack_events)
+
+    server = await Server.start(make_app(reasons=reasons, add_routes=add_routes), host="127.0.0.1", port=0)
     host, port = server.address
     async with ClientSession() as session:
         yield session, f"http://{host}:{port}"

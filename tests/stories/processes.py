@@ -10,7 +10,15 @@ import sys
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-PRELOADED = ["bot.compose", "bot.cli", "anthropic", "mcp", "genai_prices", "alembic.command"]
+PRELOADED = [
+    "bot.compose.service",
+    "bot.compose.slack",
+    "bot.cli",
+    "anthropic",
+    "mcp",
+    "genai_prices",
+    "alembic.command",
+]
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)

@@ -1,4 +1,4 @@
-"""The composition root: the one place that builds concrete things and puts them together."""
+"""The service: worker, scheduled jobs, cards and answers, on whichever platform it is given."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 
 import structlog
-from slack_sdk.web.async_client import AsyncWebClient
 
 from bot import schedule
-from bot.errors import Permanent, Temporary, Unusable
+from bot.compose.model import build_model
+from bot.compose.platform import Inside, Platform
+from bot.compose.tools import build_tools
+from bot.errors import Temporary, Unusable
 from bot.flow.accept import Acceptor
 from bot.flow.bells import Bells
 from bot.flow.decide import Decider
@@ -25,22 +27,9 @@ from bot.flow.receipts import ReceiptKeeper
 from bot.flow.supervise import forever
 from bot.flow.turn_loop import Limits, Surroundings
 from bot.flow.worker import Worker, WorkLimits
-from bot.model.anthropic import AnthropicModel
 from bot.model.instructions import instructions
 from bot.process_lock import ProcessLock
 from bot.settings import Settings
-from bot.slack.api import SlackApi, web_client
-from bot.slack.budget import Budget
-from bot.slack.chat import SlackChat
-from bot.slack.connect import Connection
-from bot.slack.http import slack_events_handler
-from bot.slack.listen import slack_app
-from bot.slack.socket import SocketMode
-from bot.tools.mcp import McpProvider
-from bot.tools.mcp_transport import McpEntry
-from bot.tools.prometheus import PrometheusProvider
-from bot.tools.provider import Provider
-from bot.tools.registry import ToolBox
 from bot.web.server import Server, make_app
 from core.redaction import Redactor
 from storage import conversations, schema
@@ -48,21 +37,18 @@ from storage.engine import Database
 
 log = structlog.get_logger()
 
-MAX_ANSWER_TOKENS = 8_192
 LAST_WORDS_S = 3.0
 """After the drain, cards and answers that are due get so long; the rest is shown after the next start."""
 
-REJECTED = frozenset({"invalid_auth", "not_authed", "token_revoked", "account_inactive", "token_expired"})
 
-
-async def serve(settings: Settings) -> int:
-    """Run the Slack bot until a signal ends it; returns the exit code. Raises Unusable with the mend."""
+async def run(settings: Settings, platform: Platform, listener: socket.socket | None = None) -> int:
+    """Run until a signal ends it; returns the exit code. Raises Unusable with the mend."""
     async with AsyncExitStack() as stack:
         await schema.upgrade(settings.database_url)
         _hold_database(settings, stack)
         database = await Database.open(settings.database_url)
         stack.push_async_callback(database.close)
-        return await _Service(settings, database, stack).run()
+        return await _Service(settings, platform, database, stack).run(listener)
 
 
 def _hold_database(settings: Settings, stack: AsyncExitStack) -> None:
@@ -73,10 +59,13 @@ def _hold_database(settings: Settings, stack: AsyncExitStack) -> None:
 
 
 class _Service:
-    """Everything that one `serve` process holds, from its start to its end."""
+    """Everything that one process holds, from its start to its end."""
 
-    def __init__(self, settings: Settings, database: Database, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, settings: Settings, platform: Platform, database: Database, stack: AsyncExitStack
+    ) -> None:
         self._settings = settings
+        self._platform = platform
         self._database = database
         self._stack = stack
         self._redactor = Redactor(settings.secrets())
@@ -84,30 +73,23 @@ class _Service:
         self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
         self._ended = asyncio.Event()
         self._began_empty = False
+        self._connected = False
         self._tasks: list[asyncio.Task[None]] = []
-        self._tools = self._build_tools()
-        self._model = self._build_model()
-        budget = Budget(factor=settings.file.slack.rate_factor)
-        self._connection = Connection(SlackApi(self._slack_client(), budget))
-        self._chat = SlackChat(self._connection, link_hosts=frozenset(settings.file.slack.link_hosts))
+        self._tools = build_tools(settings, self._redactor)
+        self._model = build_model(settings)
         self._reaper = self._build_reaper()
-        self._acceptor = Acceptor(
-            database, self._bells, self._redactor.redact, self._reaper.release_lost_card
-        )
-        self._app = slack_app(
-            accept=self._acceptor.accept, connection=self._connection, signing_secret=self._signing_secret
-        )
-        self._socket = self._build_socket()
-        self._worker = Worker(self._surroundings(), self._chat, self._work_limits())
-        self._cards = CardKeeper(database, self._bells, self._chat, settings.file.card.min_interval_s)
-        self._deliverer = Deliverer(database, self._bells, self._chat)
+        acceptor = Acceptor(database, self._bells, self._redactor.redact, self._reaper.release_lost_card)
+        platform.open(Inside(acceptor.accept, database, self._model.name))
+        self._worker = Worker(self._surroundings(), platform.chat, self._work_limits())
+        self._cards = CardKeeper(database, self._bells, platform.chat, self._card_interval_s)
+        self._deliverer = Deliverer(database, self._bells, platform.chat)
 
-    async def run(self) -> int:
+    async def run(self, listener: socket.socket | None) -> int:
         """From the first check to the last word."""
         self._listen_to_signals()
         self._began_empty = await self._database.read(conversations.is_empty)  # before anything comes in
-        self._stack.push_async_callback(self._chat.close)
-        server = await self._start_web()
+        self._stack.push_async_callback(self._platform.chat.close)
+        server = await self._start_web(listener)
         self._stack.push_async_callback(server.close)
         await self._connect_or_refuse()
         await self._tools.start()
@@ -127,52 +109,22 @@ class _Service:
     # --- building -------------------------------------------------------------------------------------------
 
     @property
-    def _signing_secret(self) -> str:
-        secret = self._settings.env.slack_signing_secret
-        return secret.get_secret_value() if secret else ""
-
-    def _slack_client(self) -> AsyncWebClient:
-        token = self._settings.env.slack_bot_token
-        if token is None:
-            raise Unusable("SLACK_BOT_TOKEN is not set")
-        return web_client(token.get_secret_value(), self._settings.env.slack_api_url)
-
-    def _build_socket(self) -> SocketMode | None:
-        token = self._settings.env.slack_app_token
-        if token is None:
-            return None
-        return SocketMode(self._app, token.get_secret_value(), self._settings.env.slack_api_url)
-
-    def _build_tools(self) -> ToolBox:
-        sections = self._settings.file
-        providers: list[Provider] = [
-            McpProvider(McpEntry(**entry.model_dump()), self._redactor) for entry in sections.mcp
-        ]
-        if sections.tools.prometheus.url:
-            providers.append(PrometheusProvider(sections.tools.prometheus.url))
-        return ToolBox(providers, self._redactor, sections.tools.overrides())
-
-    def _build_model(self) -> AnthropicModel:
-        env, section = self._settings.env, self._settings.file.model
-        return AnthropicModel(
-            section.name,
-            api_key=env.anthropic_api_key.get_secret_value() if env.anthropic_api_key else None,
-            base_url=env.anthropic_base_url,
-            max_tokens=MAX_ANSWER_TOKENS,
-            idle_timeout_s=section.idle_timeout_s,
-        )
+    def _card_interval_s(self) -> float:
+        section, quick = self._settings.file.card, self._platform.card_interval_s
+        said = "min_interval_s" in section.model_fields_set
+        return section.min_interval_s if said or quick is None else quick
 
     def _build_reaper(self) -> Reaper:
         return Reaper(
             self._database,
             self._bells,
-            self._chat,
+            self._platform.chat,
             self._worker_name,
             self._settings.file.worker.resume_within_s,
         )
 
     def _surroundings(self) -> Surroundings:
-        worker, card = self._settings.file.worker, self._settings.file.card
+        worker = self._settings.file.worker
         return Surroundings(
             database=self._database,
             bells=self._bells,
@@ -184,7 +136,7 @@ class _Service:
                 poll_s=worker.poll_s,
                 turn_limit_s=worker.turn_limit_s,
                 retry_for_s=self._settings.file.model.retry_for_s,
-                card_interval_s=card.min_interval_s,
+                card_interval_s=self._card_interval_s,
             ),
             worker=self._worker_name,
             draining=lambda: self._worker.draining,
@@ -210,55 +162,40 @@ class _Service:
             loop.add_signal_handler(number, on_signal, number)
             self._stack.callback(loop.remove_signal_handler, number)
 
-    async def _start_web(self) -> Server:
-        handler = None
-        if self._socket is None:
-            handler = slack_events_handler(self._app, signing_secret=self._signing_secret)
-        app = make_app(reasons=self._not_ready, slack_events=handler)
-        return await Server.start(app, host=self._settings.env.host, port=self._settings.env.port)
+    async def _start_web(self, listener: socket.socket | None) -> Server:
+        app = make_app(reasons=self._not_ready, add_routes=self._platform.add_routes)
+        env = self._settings.env
+        return await Server.start(app, host=env.host, port=env.port, listener=listener)
 
     def _not_ready(self) -> list[str]:
-        reasons = []
-        if self._ended.is_set():
-            reasons.append("draining: this process is shutting down")
-        if self._connection.identity is None:
-            reasons.append(self._connection.reason)
-        elif self._socket is not None and not self._socket.connected:
-            reasons.append(self._socket.reason)
-        return reasons
+        draining = ["draining: this process is shutting down"] if self._ended.is_set() else []
+        return [*draining, *self._platform.reasons()]
 
     async def _connect_or_refuse(self) -> None:
-        """A rejected token ends the start; a Slack that cannot be reached is tried on in the background."""
+        """A platform that rejects us ends the start; one out of reach is tried on in the background."""
         try:
             await self._connect()
         except Temporary as error:
-            log.warning("slack_unreachable", error=str(error))
-            self._keep("connect to Slack", self._connect_some_time)
+            log.warning("platform_unreachable", error=str(error))
+            self._keep("connect", self._connect_some_time)
 
     async def _connect(self) -> None:
-        try:
-            await self._connection.connect()
-        except Permanent as error:
-            raise _rejected("SLACK_BOT_TOKEN", error) from None
-        if self._socket is not None:
-            try:
-                await self._socket.start()
-            except Permanent as error:
-                raise _rejected("SLACK_APP_TOKEN", error) from None
+        await self._platform.connect()
+        self._connected = True
         if self._began_empty:
             self._keep_once("lost cards", self._reaper.release_lost_cards(time.time()))
 
     async def _connect_some_time(self) -> None:
         pause = 1.0
-        while self._connection.identity is None:
+        while not self._connected:
             await asyncio.sleep(pause)
             pause = min(30.0, pause * 2)
             try:
                 await self._connect()
             except Temporary as error:
-                log.warning("slack_unreachable", error=str(error))
+                log.warning("platform_unreachable", error=str(error))
             except Unusable as error:
-                log.error("slack_rejects_us", error=str(error))
+                log.error("platform_rejects_us", error=str(error))
         await asyncio.Event().wait()
 
     def _start_loops(self) -> None:
@@ -266,12 +203,12 @@ class _Service:
         decider = Decider(
             self._database,
             self._bells,
-            self._chat,
+            self._platform.chat,
             policy=self._settings.policy,
-            responders=frozenset(file.slack.responders),
+            responders=self._platform.responders,
             poll_s=file.worker.poll_s,
         )
-        receipts = ReceiptKeeper(self._database, self._bells, self._chat)
+        receipts = ReceiptKeeper(self._database, self._bells, self._platform.chat)
         for name, loop in (
             ("decide", decider.run),
             ("work", self._worker.run),
@@ -303,8 +240,7 @@ class _Service:
 
     async def _end(self) -> None:
         """Drain: no new turn, running ones are cut at safe points, what is due is shown, then silence."""
-        if self._socket is not None:
-            self._stack.push_async_callback(self._socket.close)
+        self._stack.push_async_callback(self._platform.close)
         left = await self._worker.drain(self._settings.file.worker.drain_timeout_s)
         for keeper in (self._deliverer, self._cards):
             try:
@@ -316,11 +252,3 @@ class _Service:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._reaper.close()
         log.info("drained", turns_left_to_their_lease=left)
-
-
-def _rejected(variable: str, error: Permanent) -> Exception:
-    if error.code in REJECTED:
-        return Unusable(
-            f"{variable}: Slack rejects the token ({error.code}); copy it anew from the app's settings"
-        )
-    return Temporary(str(error))

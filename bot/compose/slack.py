@@ -1,0 +1,89 @@
+"""Slack as the platform of the service: Socket Mode or events over HTTP in, the Web API out."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from slack_bolt.async_app import AsyncApp
+
+from bot.compose.platform import Inside
+from bot.errors import Permanent, Temporary, Unusable
+from bot.settings import Settings
+from bot.slack.api import SlackApi, web_client
+from bot.slack.budget import Budget
+from bot.slack.chat import SlackChat
+from bot.slack.connect import Connection
+from bot.slack.http import slack_events_handler
+from bot.slack.listen import slack_app
+from bot.slack.socket import SocketMode
+
+REJECTED = frozenset({"invalid_auth", "not_authed", "token_revoked", "account_inactive", "token_expired"})
+
+
+class SlackPlatform:
+    """One Slack installation."""
+
+    card_interval_s: float | None = None
+
+    def __init__(self, settings: Settings) -> None:
+        self._env, section = settings.env, settings.file.slack
+        if self._env.slack_bot_token is None:
+            raise Unusable("SLACK_BOT_TOKEN is not set")
+        client = web_client(self._env.slack_bot_token.get_secret_value(), self._env.slack_api_url)
+        self._connection = Connection(SlackApi(client, Budget(factor=section.rate_factor)))
+        self.chat = SlackChat(self._connection, link_hosts=frozenset(section.link_hosts))
+        self.responders = frozenset(section.responders)
+        self._app: AsyncApp | None = None
+        self._socket: SocketMode | None = None
+
+    def open(self, inside: Inside) -> None:
+        """Build the app, and the socket where there is a token for it."""
+        self._app = slack_app(
+            accept=inside.accept, connection=self._connection, signing_secret=self._signing_secret
+        )
+        if self._env.slack_app_token is not None:
+            token = self._env.slack_app_token.get_secret_value()
+            self._socket = SocketMode(self._app, token, self._env.slack_api_url)
+
+    def add_routes(self, app: web.Application) -> None:
+        """Events come over HTTP where no socket brings them."""
+        if self._socket is None and self._app is not None:
+            handler = slack_events_handler(self._app, signing_secret=self._signing_secret)
+            app.router.add_post("/slack/events", handler)
+
+    async def connect(self) -> None:
+        """Find out who we are, and open the socket."""
+        try:
+            await self._connection.connect()
+        except Permanent as error:
+            raise _rejected("SLACK_BOT_TOKEN", error) from None
+        if self._socket is not None:
+            try:
+                await self._socket.start()
+            except Permanent as error:
+                raise _rejected("SLACK_APP_TOKEN", error) from None
+
+    def reasons(self) -> list[str]:
+        """Why no event can come in."""
+        if self._connection.identity is None:
+            return [self._connection.reason]
+        if self._socket is not None and not self._socket.connected:
+            return [self._socket.reason]
+        return []
+
+    async def close(self) -> None:
+        """Close the socket."""
+        if self._socket is not None:
+            await self._socket.close()
+
+    @property
+    def _signing_secret(self) -> str:
+        secret = self._env.slack_signing_secret
+        return secret.get_secret_value() if secret else ""
+
+
+def _rejected(variable: str, error: Permanent) -> Exception:
+    if error.code in REJECTED:
+        return Unusable(
+            f"{variable}: Slack rejects the token ({error.code}); copy it anew from the app's settings"
+        )
+    return Temporary(str(error))
