@@ -161,10 +161,11 @@ async def test_what_is_none_of_our_business_is_acknowledged_and_not_stored(tmp_p
         assert room.model.requests == []
 
 
-async def test_a_mention_by_a_bot_is_denied_without_a_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize("who", ["Alertbot", "Flow"])
+async def test_a_mention_by_a_bot_is_denied_without_a_word(tmp_path: Path, who: str) -> None:
     async with Room(tmp_path) as room:
         await room.start()
-        ts = await room.slack.bot_says("Alertbot", "#inc", f"<@{room.slack.bot_user_id}> checkout is slow")
+        ts = await room.slack.bot_says(who, "#inc", f"<@{room.slack.bot_user_id}> checkout is slow")
         await until_all_decided(room, ts, 1)
         [message] = await messages(room, ts)
         assert (message["effect"], message["fate"]) == ("deny", "denied")
@@ -190,7 +191,7 @@ async def test_a_mention_with_a_file_and_a_reply_that_is_broadcast_are_heard(tmp
         await must_be_well(room)
 
 
-@pytest.mark.parametrize("who", ["Gus", "Uma", "Xeno"])
+@pytest.mark.parametrize("who", ["Gus", "Uma", "Xeno", "Dee"])
 async def test_guests_and_outsiders_are_told_privately_once_that_they_may_not(
     tmp_path: Path, who: str
 ) -> None:
@@ -340,3 +341,87 @@ async def test_an_edit_while_its_receipt_is_on_its_way_leaves_one_reaction(
         await must_be_well(room)
         for message in room.slack.thread("#inc", ts):
             assert set(room.slack.reactions(message.ts)) <= {"white_check_mark"}
+
+
+async def test_edits_and_deletions_that_are_delivered_again_are_told_once(tmp_path: Path) -> None:
+    async with Room(tmp_path) as room:
+        await room.start()
+        room.model.script(reply(text("it is the deploy")), reply(text("still")))
+        ts = await room.slack.say("Ana", "#inc", WORDS, mention=True)
+        await room.until_settled("completed")
+        room.slack.duplicate_event(3)
+        await room.slack.edit(ts, "why is login slow?")
+        await until_stored(room, ts, 2)
+        room.slack.duplicate_event(3)
+        await room.slack.delete(ts)
+        await until_stored(room, ts, 3)
+        await room.slack.events_settled(10)
+        await room.slack.say("Ana", "#inc", "and now?", thread=ts)
+        await room.until_settled("completed", "completed")
+        assert len(await messages(room, ts)) == 4
+        assert told(room, "changed an earlier message") == 1
+        assert told(room, "deleted an earlier message") == 1
+        await must_be_well(room)
+
+
+@pytest.mark.parametrize("error", ["missing_scope", "thread_not_found", "service_unavailable"])
+async def test_where_the_thread_cannot_be_read_the_work_starts_and_the_model_is_told(
+    tmp_path: Path, error: str
+) -> None:
+    async with Room(tmp_path) as room:
+        await room.start()
+        root = await room.slack.alert("#inc", "HighLatency")
+        room.slack.fail("conversations.replies", error, times=None)
+        room.model.script(reply(text("it is the deploy")))
+        await room.slack.say("Ana", "#inc", WORDS, mention=True, thread=root)
+        await room.until_settled("completed")
+        assert told(room, "could not be read") == 1
+        await must_be_well(room)
+
+
+async def test_slack_out_of_reach_at_the_start_is_waited_for(tmp_path: Path) -> None:
+    async with Room(tmp_path, slack={"retry_delays": (0.5, 1.0, 2.0, 4.0)}) as room:
+        room.model.script(reply(text("it is the deploy")))
+        await room.slack.down()
+        starting = asyncio.create_task(room.start())
+        await asyncio.sleep(1)
+        await room.slack.up()
+        await starting
+        ts = await room.slack.say("Ana", "#inc", WORDS, mention=True)
+        await answered_once(room, ts)
+
+
+EVERYTHING = (
+    "users.info",
+    "reactions.add",
+    "reactions.remove",
+    "chat.postMessage",
+    "chat.update",
+    "conversations.replies",
+)
+
+
+@pytest.mark.parametrize("trouble", ["limited", "lost", "down"])
+async def test_whatever_call_slack_troubles_once_the_message_has_its_one_effect(
+    tmp_path: Path, trouble: str
+) -> None:
+    async with Room(tmp_path) as room:
+        await room.start()
+        root = await room.slack.alert("#inc", "HighLatency")
+        for method in EVERYTHING:
+            if trouble == "limited":
+                room.slack.rate_limit(method)
+            elif trouble == "lost":
+                room.slack.lose_reply(method)
+            else:
+                room.slack.fail(method, "service_unavailable", status=503)
+        room.model.script(reply(held(room, "r")), reply(text("it is the deploy")))
+        ts = await room.slack.say("Ana", "#inc", WORDS, mention=True, thread=root)
+        await until_reached(room, "r")
+        await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=20)
+        release(room, "r")
+        await room.until_settled("completed")
+        await must_be_well(room)
+        assert room.slack.reactions(ts) == {"white_check_mark": [room.slack.bot_user_id]}
+        assert len(room.posts("watchkeeper_answer")) == 1
+        assert len(room.posts("watchkeeper_card")) == 1

@@ -163,6 +163,42 @@ async def test_a_secret_is_seen_nowhere_whoever_says_it(
         assert "[redacted" in seen["Slack"]
 
 
+async def test_a_secret_that_stood_in_the_thread_or_was_edited_in_is_seen_nowhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with story(tmp_path) as room:
+        root = await room.slack.bot_says(
+            "Alertbot", "#inc", f"key {PERSONS}", attachments=[{"title": MODELS, "text": f"token={STEERS}"}]
+        )
+        room.model.script(reply(text("it is the deploy")), reply(text("still [c1]")))
+        ts = await room.slack.say("Ana", "#inc", "why?", mention=True, thread=root)
+        await room.until_settled("completed")
+        await room.slack.edit(ts, f"why {INPUTS}?", mention=True)
+        await reply_to(room, root, "and now?")
+        await room.until_settled("completed", "completed")
+        seen = everything_that_left(room, capfd.readouterr())
+        everything = (PERSONS, MODELS, STEERS, INPUTS)
+        assert [f"{where}: {one}" for where, said in seen.items() for one in everything if one in said] == []
+        assert "[redacted" in seen["the model"]
+
+
+async def test_calls_keep_their_labels_in_later_turns(tmp_path: Path) -> None:
+    async with story(tmp_path) as room:
+        room.model.script(
+            reply(call("probe__fast", {"text": "p99 is 4.2 s"})),
+            reply(text("It is slow [c1].")),
+            reply(call("probe__fast", {"text": "p99 is 0.2 s"})),
+            reply(text("It was slow [c1], it is fast [c2].")),
+        )
+        ts = await ask(room)
+        await room.until_settled("completed")
+        await reply_to(room, ts, "and now?")
+        await room.until_settled("completed", "completed")
+        shown = str(answers(room)[-1].blocks)
+        assert "[c1] probe__fast: `text=p99 is 4.2 s`" in shown
+        assert "[c2] probe__fast: `text=p99 is 0.2 s`" in shown
+
+
 def everything_that_left(room: Room, output: tuple[str, str]) -> dict[str, str]:
     """All that was stored, logged and sent, apart from what people wrote themselves."""
     database = b"".join(path.read_bytes() for path in sorted(room.folder.glob("watchkeeper.db*")))
