@@ -2,13 +2,14 @@
 
 Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the
 transaction still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the
-connection.
+connection. SQLite lets one write at a time; `write_first` goes before all others that wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -22,6 +23,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Double
 
 from storage.errors import DatabaseUnusable
+from storage.turnstile import Turnstile
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +57,7 @@ class Database:
         self._writer = writer
         self._reader = reader
         self._owned: set[asyncio.Task[Any]] = set()
+        self._turnstile = Turnstile() if self.is_sqlite else None
 
     @classmethod
     async def open(cls, url: str, *, read_only: bool = False) -> Database:
@@ -87,6 +90,12 @@ class Database:
         """Run a transaction to its end; what it raises undoes it whole."""
         return await self._owning(self._run(lambda connection: transaction(connection, *args, **kwargs)))
 
+    async def write_first(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, for what somebody outside waits for."""
+        return await self._owning(
+            self._run(lambda connection: transaction(connection, *args, **kwargs), first=True)
+        )
+
     async def _owning(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for work that is never cancelled itself: that would destroy its connection."""
         task = asyncio.create_task(work)
@@ -103,10 +112,13 @@ class Database:
         async with self._reader.connect() as connection:
             return await query(connection)
 
-    async def _run(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    def _turn(self, *, first: bool) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._turnstile is None else self._turnstile.passing(first=first)
+
+    async def _run(self, transaction: Callable[[AsyncConnection], Awaitable[T]], *, first: bool = False) -> T:
         for attempt in range(1, TRIES + 1):
             try:
-                async with self._writer.begin() as connection:
+                async with self._turn(first=first), self._writer.begin() as connection:
                     return await transaction(connection)
             except OperationalError as error:  # busy, deadlock, serialization: the whole transaction again
                 if attempt == TRIES or error.connection_invalidated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Row, select, update
@@ -12,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from core.arrivals import Arrival, AuthorRole, Deletion, EarlierMessage, Edit, Source
 from core.inbox import WISHES, Fate
 from core.policy import Effect
-from storage.statements import insert_once, now
+from storage.statements import insert_all_once, insert_once, now
 from storage.tables import conversations, inbox, turns
 
 
@@ -28,54 +29,73 @@ class Stored:
 async def ingest(tx: AsyncConnection, incoming: Sequence[Arrival | Edit | Deletion]) -> list[Stored]:
     """Store what came in, in order; a message once, however often and in whatever event it comes."""
     at = await now(tx)
-    return [await _ingest_one(tx, one, at) for one in incoming]
+    stored: list[Stored] = []
+    for is_plain, some in groupby(incoming, _is_plain):
+        if is_plain:
+            stored += await _arrive(tx, [one for one in some if isinstance(one, Arrival)], at)
+        else:
+            stored += [await _ingest_one(tx, one, at) for one in some]
+    return stored
+
+
+def _is_plain(incoming: Arrival | Edit | Deletion) -> bool:
+    """Whether nothing but its conversation need be looked at: such arrivals are stored many at once."""
+    return isinstance(incoming, Arrival) and incoming.stops_turn is None
 
 
 async def _ingest_one(tx: AsyncConnection, incoming: Arrival | Edit | Deletion, at: float) -> Stored:
     match incoming:
         case Arrival():
-            return await _arrive(tx, incoming, at)
+            return await _click(tx, incoming, at)
         case Edit():
             return await _edit(tx, incoming, at)
         case Deletion():
             return await _delete(tx, incoming, at)
 
 
-async def _arrive(tx: AsyncConnection, arrival: Arrival, at: float) -> Stored:
-    conversation_id = arrival.thread.conversation_id
+async def _click(tx: AsyncConnection, arrival: Arrival, at: float) -> Stored:
+    """A button of a turn, which these records may not know."""
     if arrival.stops_turn is not None and not await _turn_exists(tx, arrival.stops_turn):
-        return Stored(conversation_id, None, unknown_turn=True)
-    if not await _belongs(tx, arrival, at):
-        return Stored(conversation_id, None)
-    return Stored(conversation_id, await _insert(tx, _row(arrival, at)))
+        return Stored(arrival.thread.conversation_id, None, unknown_turn=True)
+    return (await _arrive(tx, [arrival], at))[0]
 
 
 async def _turn_exists(tx: AsyncConnection, turn_id: str) -> bool:
     return (await tx.execute(select(turns.c.id).where(turns.c.id == turn_id))).first() is not None
 
 
-async def _belongs(tx: AsyncConnection, arrival: Arrival, at: float) -> bool:
-    """Whether the conversation exists, or is founded by this very message."""
-    conversation_id = arrival.thread.conversation_id
-    if (await tx.execute(select(conversations.c.id).where(conversations.c.id == conversation_id))).first():
-        return True
-    if not arrival.may_open:
-        return False
+async def _arrive(tx: AsyncConnection, arrivals: Sequence[Arrival], at: float) -> list[Stored]:
+    """What belongs to a conversation that exists, or that an earlier one or the message itself founds."""
+    named = {arrival.thread.conversation_id for arrival in arrivals}
+    exist = select(conversations.c.id).where(conversations.c.id.in_(named))
+    known = set((await tx.execute(exist)).scalars())
+    founding: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for arrival in arrivals:
+        if arrival.thread.conversation_id not in known:
+            if not arrival.may_open:
+                continue
+            founding.append(_founded(arrival, at))
+            known.add(arrival.thread.conversation_id)
+        rows.append(_row(arrival, at))
+    await insert_all_once(tx, conversations, founding, conversations.c.id)
+    inserted = await insert_all_once(tx, inbox, rows, inbox.c.key, inbox.c.seq)
+    new = {row.key: row.seq for row in inserted}
+    # The first of several with one key is the one that was stored.
+    return [Stored(arrival.thread.conversation_id, new.pop(arrival.key, None)) for arrival in arrivals]
+
+
+def _founded(arrival: Arrival, at: float) -> dict[str, Any]:
     thread = arrival.thread
-    await insert_once(
-        tx,
-        conversations,
-        {
-            "id": conversation_id,
-            "platform": thread.platform,
-            "workspace": thread.workspace,
-            "channel": thread.channel,
-            "thread": thread.thread,
-            "created_at": at,
-            "history": "wanted" if arrival.inside_thread else "none",
-        },
-    )
-    return True
+    return {
+        "id": thread.conversation_id,
+        "platform": thread.platform,
+        "workspace": thread.workspace,
+        "channel": thread.channel,
+        "thread": thread.thread,
+        "created_at": at,
+        "history": "wanted" if arrival.inside_thread else "none",
+    }
 
 
 def _row(arrival: Arrival, at: float) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Column, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -25,6 +25,20 @@ async def now(tx: AsyncConnection) -> float:
 
 async def insert_once(tx: AsyncConnection, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert a row unless one with the same unique key exists; whether it was inserted."""
-    insert = postgresql.insert if tx.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table).values(**values).on_conflict_do_nothing()
+    statement = _insert(tx, table).values(**values).on_conflict_do_nothing()
     return (await tx.execute(statement)).rowcount == 1
+
+
+async def insert_all_once(
+    tx: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]], *returning: Column[Any]
+) -> list[Row[Any]]:
+    """Insert rows of the same columns unless their unique keys exist; returns this of those inserted."""
+    if not rows:
+        return []
+    statement = _insert(tx, table).on_conflict_do_nothing().returning(*returning)
+    return list((await tx.execute(statement, [dict(row) for row in rows])).all())
+
+
+def _insert(tx: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    insert = postgresql.insert if tx.dialect.name == "postgresql" else sqlite.insert
+    return insert(table)

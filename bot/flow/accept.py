@@ -62,7 +62,7 @@ class Acceptor:
     async def _store(self, batch: list[tuple[Incoming, asyncio.Future[Stored]]]) -> None:
         try:
             cleaned = [self._cleaned(incoming) for incoming, _ in batch]
-            results = await self._database.write(inbox.ingest, cleaned)
+            results = await self._database.write_first(inbox.ingest, cleaned)
         except Exception as error:  # noqa: BLE001  whoever handed it in raises it
             if len(batch) > 1:  # one that cannot be stored must not take the others with it
                 for one in batch:
