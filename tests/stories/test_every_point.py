@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from core.history import Json
 from tests.stories.room import Room, eventually
 from tests.stories.scripted import Script, clear
+from tests.stories.telling import wrongs_that_stay
 
 ENDS = {"completed", "empty", "stopped", "failed", "over_budget"}
 
@@ -66,19 +66,10 @@ async def at_rest(room: Room, thread: str) -> bool:
 
 async def faults(room: Room, thread: str) -> list[str]:
     """What must hold after every run."""
-    records = [record for record in await room.settles() if record["thread"] == thread]
-    found = await room.shown(records[-1]["conversation_id"])
-    wrong = list(room.slack.card_faults())
-    wrong += [f"refused by the model: {request.fault}" for request in room.model.refused]
-    wrong += [f"live card {card}" for card in room.slack.live_cards()]
-    if len({record["turn_id"] for record in records}) != len(found["turns"]):
-        wrong.append("a turn without its one settle record")
-    calls: list[Json] = [call for turn in found["turns"] for step in turn["steps"] for call in step["calls"]]
-    wrong += [f"{call['id']} has no result" for call in calls if call["state"] in ("issued", "started")]
     writes = [event for event in room.tool_events() if event["tool"] == "hold_write"]
     by_id = [event["call_id"] for event in writes]
-    wrong += [f"side effect twice: {call_id}" for call_id in set(by_id) if by_id.count(call_id) > 1]
-    return wrong
+    twice = [f"side effect twice: {call_id}" for call_id in set(by_id) if by_id.count(call_id) > 1]
+    return twice + await wrongs_that_stay(room)
 
 
 async def said_and_decided(room: Room, words: str, thread: str) -> None:
@@ -93,6 +84,7 @@ async def said_and_decided(room: Room, words: str, thread: str) -> None:
     await eventually(decided, timeout=20)
 
 
+@pytest.mark.timeout(300)
 async def test_a_steer_at_every_point_is_read_and_answered(tmp_path: Path) -> None:
     async with Room(tmp_path, gather_s=0) as room:
         await room.start()
@@ -111,6 +103,7 @@ async def test_a_steer_at_every_point_is_read_and_answered(tmp_path: Path) -> No
             assert any(f"look at deploy {target}" in text for text in told), script.points[target]
 
 
+@pytest.mark.timeout(300)
 async def test_a_stop_at_every_point_ends_the_work(tmp_path: Path) -> None:
     async with Room(tmp_path, gather_s=0) as room:
         await room.start()
