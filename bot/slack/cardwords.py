@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bot.slack.text import plain, said
+from bot.words.numbers import money, seconds, tokens
 from core.card import Card, CardLine, CardState, LineState
-from core.usage import Usage
 
 LONGEST_TITLE = 72
 LONGEST_GOAL = 300
@@ -27,38 +27,6 @@ def numbers(card: Card) -> str:
     """Tokens, money, duration."""
     parts = [tokens(card.usage), money(card.usage), seconds(max(0.0, card.updated_at - card.started_at))]
     return " · ".join(parts)
-
-
-def tokens(usage: Usage) -> str:
-    """All tokens, about when some of them are only estimated."""
-    count = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    shown = (
-        str(count)
-        if count < 1_000
-        else f"{count / 1_000:.1f}k"
-        if count < 1_000_000
-        else f"{count / 1e6:.1f}M"
-    )
-    return f"{'' if usage.exact else '≈ '}{shown} tokens"
-
-
-def money(usage: Usage) -> str:
-    """The cost; an unknown price is not zero."""
-    if usage.cost_usd is None:
-        return "cost unknown"
-    shown = f"${usage.cost_usd:.2f}" if usage.cost_usd >= 0.01 or usage.cost_usd == 0 else "under $0.01"
-    return shown if usage.exact else f"≈ {shown}"
-
-
-def seconds(duration: float) -> str:
-    """A duration in two units at most."""
-    if duration < 10:
-        return f"{duration:.1f} s"
-    whole = round(duration)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def updated(card: Card) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.slack.payload import Payload, record, records, words
-from bot.slack.speech import attached, cleaned, unescaped
+from bot.slack.speech import attached, unescaped
+from bot.words.speech import cleaned
 
 LONGEST = 8_000
 DEEPEST = 12

@@ -14,7 +14,7 @@ from bot.slack.api import SlackApi
 from bot.slack.identity import Identity
 from bot.slack.parse import SLACKS_OWN
 from bot.slack.payload import Payload, identifier, record, words
-from bot.slack.speech import cleaned
+from bot.words.speech import cleaned
 from core.arrivals import Author
 from core.history import Json
 

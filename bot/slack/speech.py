@@ -13,16 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.slack.payload import Payload, record, records, words
+from bot.words.speech import asks_to_stop, cleaned, marker_of
 from core.arrivals import Addressed, Marker
 
-LONGEST_TEXT = 40_000
-CUT_MARK = " […cut here: the message was longer]"
-NOT_SHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 FIRST_MENTION = re.compile(r"\s*<(?:@(?P<user>[A-Z0-9]+)|!subteam\^[A-Z0-9]+)(?:\|[^>]*)?>")
 AFTER_OUR_NAME = re.compile(r"\s*[:,]?\s*")
-STOP_TO_US = re.compile(r"!?stop[\s.!?…,;:]*", re.IGNORECASE)
-STOP_SIGN = re.compile(r"\s*!stop[\s.!?…,;:]*", re.IGNORECASE)
 DEEPEST_NESTING = 20
 
 
@@ -41,23 +37,14 @@ def understood(message: Payload, our_user: str) -> Speech:
     """Read one message."""
     raw = cleaned(words(message, "text"))
     addressed, rest = addressee(raw, our_user)
-    to_us = addressed is Addressed.BOT
-    stop = STOP_TO_US.fullmatch(rest) if to_us else STOP_SIGN.fullmatch(rest)
     text = unescaped(rest)
     return Speech(
         text=text if text.strip() else attached(message) or text,
         marker=marker_of(text),
         addressed=addressed,
         mentions_us=mentions(message, raw, our_user),
-        asks_to_stop=stop is not None,
+        asks_to_stop=asks_to_stop(rest, to_us=addressed is Addressed.BOT),
     )
-
-
-def cleaned(text: str) -> str:
-    """Bounded, with line ends as "\\n", and without control characters and halves of surrogate pairs."""
-    if len(text) > LONGEST_TEXT:
-        text = text[:LONGEST_TEXT] + CUT_MARK
-    return NOT_SHOWN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def unescaped(text: str) -> str:
@@ -77,14 +64,6 @@ def addressee(raw: str, our_user: str) -> tuple[Addressed, str]:
         rest = AFTER_OUR_NAME.sub("", rest[found.end() :], count=1)
         found = FIRST_MENTION.match(rest)
     return Addressed.BOT, rest
-
-
-def marker_of(text: str) -> Marker:
-    """Whether the words begin with one of the two marks."""
-    start = text.lstrip()
-    if start.startswith("!"):
-        return Marker.NOW
-    return Marker.LATER if start[:6].lower() == "later:" else Marker.NONE
 
 
 def mentions(message: Payload, raw: str, our_user: str) -> bool:

@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from bot.slack.fences import pieces
-from bot.slack.speech import NOT_SHOWN
 from bot.slack.tables import tables
+from bot.words.fences import pieces
+from bot.words.speech import NOT_SHOWN
 
 Hosts = frozenset[str]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.slack.parse import parse
-from bot.slack.speech import CUT_MARK, LONGEST_TEXT
+from bot.words.speech import CUT_MARK, LONGEST_TEXT
 from core.arrivals import Addressed, Arrival, Deletion, Edit, Marker, Source, Thread
 from tests.bot.slack.messages import CHANNEL, ROOT, TS, US, changed, click, envelope, message, rich
 
