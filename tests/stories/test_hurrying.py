@@ -110,7 +110,7 @@ async def test_a_queued_message_hurries_nothing(tmp_path: Path) -> None:
 
 
 async def test_within_a_second_of_a_stop_the_card_says_what_it_waits_for(tmp_path: Path) -> None:
-    async with story(tmp_path, more='[tools."probe__hold_write"]\ntimeout_s = 25') as room:
+    async with story(tmp_path, more='[tools."probe__hold_write"]\ntimeout_s = 25', rate_factor=1) as room:
         room.model.script(reply(held(room, "v", "probe__hold_write"), held(room, "w", "probe__hold_write")))
         await ask(room)
         await until_reached(room, "v", "w")
