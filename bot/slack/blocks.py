@@ -32,15 +32,14 @@ from bot.slack.drawing import (
     Drawing,
     Richness,
     context,
-    numbered,
     section,
     too_heavy,
 )
 from bot.slack.text import cut, plain, said
+from bot.words.metadata import of_card
 from core.card import Card, CardLine, CardState, LineState
 from core.history import Json
 
-CARD_EVENT = "watchkeeper_card"
 MOST_TASKS = (
     45  # a message shows about 45 task cards (https://github.com/agno-agi/agno/pull/7244); the limit is 50
 )
@@ -59,9 +58,8 @@ def draw_card(card: Card, richness: Richness = Richness.RICH) -> Drawing:
 
 
 def _metadata(card: Card) -> dict[str, Json]:
-    reason = card.reason.value if card.reason is not None and card.state is CardState.RELEASED else None
-    payload = numbered({"turn_id": card.turn_id, "state": card.state.value, "reason": reason})
-    return {"event_type": CARD_EVENT, "event_payload": payload}
+    event, payload = of_card(card)
+    return {"event_type": event, "event_payload": payload}
 
 
 def _blocks(card: Card, richness: Richness, most: int) -> list[Block]:

@@ -19,11 +19,12 @@ from bot.slack.budget import Priority
 from bot.slack.connect import Connection
 from bot.slack.drawing import Drawing, Richness
 from bot.slack.people import People
-from bot.slack.posts import NOTE_EVENT, draw_chart, draw_post
+from bot.slack.posts import draw_chart, draw_post
 from bot.slack.refusals import BLOCKS_REFUSED
 from bot.slack.split import split
 from bot.slack.text import Hosts, cut, to_mrkdwn
 from bot.slack.threads import Threads
+from bot.words.metadata import NOTE_EVENT
 from core.arrivals import Author, EarlierMessage, Thread
 from core.card import Card
 from core.history import Json

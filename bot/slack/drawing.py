@@ -78,8 +78,3 @@ def shown(value: Json) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from shown(inner)
-
-
-def numbered(payload: dict[str, Json]) -> dict[str, Json]:
-    """Metadata without what is not known: Slack takes no null in it."""
-    return {name: value for name, value in payload.items() if value is not None}

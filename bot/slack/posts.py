@@ -11,16 +11,13 @@ from bot.slack.drawing import (
     Block,
     Drawing,
     Richness,
-    numbered,
     section,
     too_heavy,
 )
 from bot.slack.text import Hosts, clamped, cut, plain, said, to_mrkdwn
+from bot.words.metadata import of_post
 from core.history import Json
 
-ANSWER_EVENT = "watchkeeper_answer"
-NOTE_EVENT = "watchkeeper_note"
-ANSWER = "answer"
 NO_WORDS = "(no words)"
 LONGEST_POST = 12_000  # `Chat.split` keeps parts far below; whoever did not split is cut, not refused
 
@@ -46,18 +43,9 @@ def draw_chart(post: Post, file_id: str) -> Drawing:
 
 
 def metadata(post: Post) -> dict[str, Json]:
-    """What a message of ours says about itself; a part of a long note says so too."""
-    several = post.parts > 1 or post.kind == ANSWER
-    payload: dict[str, Json] = {
-        "turn_id": post.turn_id,
-        "final_event_id": post.final_event_id,
-        "kind": None if post.kind == ANSWER else post.kind,
-        "part": post.part if several else None,
-        "parts": post.parts if several else None,
-        "post_id": post.post_id,
-    }
-    event = ANSWER_EVENT if post.kind == ANSWER else NOTE_EVENT
-    return {"event_type": event, "event_payload": numbered(payload)}
+    """What a message of ours says about itself."""
+    event, payload = of_post(post)
+    return {"event_type": event, "event_payload": payload}
 
 
 def _sections(mrkdwn: str, fallback: str) -> list[Block]:

@@ -10,12 +10,12 @@ import structlog
 from bot.errors import Gone, Permanent
 from bot.ports import Found
 from bot.slack.api import SlackApi
-from bot.slack.blocks import CARD_EVENT
 from bot.slack.flatten import words_of
 from bot.slack.identity import PLATFORM, Identity, message_key
 from bot.slack.parse import author_of, is_bot, is_ours
 from bot.slack.payload import identifier, record, timestamp, words
 from bot.slack.people import People
+from bot.words.metadata import CARD_EVENT
 from core.arrivals import EarlierMessage, Thread
 from core.card import CardState
 from core.history import Json

@@ -1,1 +1,1 @@
-"""What is the same on every platform: how people's words are read, and how long texts and numbers are told."""
+"""What is the same on every platform: how words are read, texts are split and numbers are told."""
