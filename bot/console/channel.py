@@ -88,6 +88,7 @@ class Channel:
             db.execute("BEGIN IMMEDIATE")
             try:
                 done = work(db, self._change + 1)
+                rows.count_change(db, self._change + 1)
                 db.execute("COMMIT")
             except BaseException:
                 db.execute("ROLLBACK")
@@ -123,9 +124,9 @@ class Channel:
             ref = f"{at:.6f}"
             if thread is not None:
                 _must_exist(db, thread)
-            file = (
-                db.execute("INSERT INTO files (content) VALUES (?)", [picture]).lastrowid if picture else None
-            )
+            file = None
+            if picture is not None:
+                file = db.execute("INSERT INTO files (content) VALUES (?)", [picture]).lastrowid
             db.execute(
                 "INSERT INTO messages (ref, thread, sent_at, kind, author, text, event_type, payload, card,"
                 " file, created, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -156,7 +157,7 @@ class Channel:
 
         def work(db: sqlite3.Connection, change: int) -> None:
             db.execute(
-                "UPDATE messages SET text = ?, edited = edited + 1, changed = ? WHERE ref = ? AND NOT deleted",
+                "UPDATE messages SET text = ?, edited = 1, changed = ? WHERE ref = ?",
                 [text, change, ref],
             )
             db.execute("INSERT INTO deliveries (body) VALUES (?)", [delivery])

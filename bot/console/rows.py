@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS files (id INTEGER PRIMARY KEY, content BLOB NOT NULL)
 CREATE TABLE IF NOT EXISTS deliveries (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
 """
 
+RECEIPTS = "(SELECT group_concat(name, ' ') FROM reactions r WHERE r.ref = messages.ref)"
+COLUMNS = f"messages.*, {RECEIPTS} AS receipts"
+
 
 class Kind(StrEnum):
     """Who speaks in a message: a person, another program (an alert), or we."""
@@ -75,10 +78,7 @@ class PrivateNote:
 
 def messages(db: sqlite3.Connection, where: str, *values: object) -> list[Message]:
     """The messages for which it holds, oldest first. `where` is one of our own constants."""
-    statement = (  # noqa: S608 - see above
-        "SELECT messages.*, (SELECT group_concat(name, ' ') FROM reactions r WHERE r.ref = messages.ref)"
-        f" AS receipts FROM messages WHERE {where} ORDER BY sent_at"
-    )
+    statement = f"SELECT {COLUMNS} FROM messages WHERE {where} ORDER BY sent_at"  # noqa: S608
     return [_message(row) for row in db.execute(statement, values)]
 
 

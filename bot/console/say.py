@@ -82,7 +82,7 @@ class Mouth:
         edit = Edit(
             thread_of(message.thread),
             key,
-            f"{key}:edit:{message.edited + 1}:{time.time():.6f}",
+            f"{key}:edit:{time.time():.6f}",
             speech.text,
             speech.marker,
             speech.addressed,
