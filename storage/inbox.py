@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from core.arrivals import Arrival, AuthorRole, Deletion, EarlierMessage, Edit, Source
 from core.inbox import WISHES, Fate
 from core.policy import Effect
+from storage import changes
 from storage.statements import insert_all_once, insert_once, now
 from storage.tables import conversations, inbox, turns
 
@@ -48,9 +49,9 @@ async def _ingest_one(tx: AsyncConnection, incoming: Arrival | Edit | Deletion, 
         case Arrival():
             return await _click(tx, incoming, at)
         case Edit():
-            return await _edit(tx, incoming, at)
+            return Stored(incoming.thread.conversation_id, await changes.edit(tx, incoming, at))
         case Deletion():
-            return await _delete(tx, incoming, at)
+            return Stored(incoming.thread.conversation_id, await changes.delete(tx, incoming, at))
 
 
 async def _click(tx: AsyncConnection, arrival: Arrival, at: float) -> Stored:
@@ -79,6 +80,7 @@ async def _arrive(tx: AsyncConnection, arrivals: Sequence[Arrival], at: float) -
             known.add(arrival.thread.conversation_id)
         rows.append(_row(arrival, at))
     await insert_all_once(tx, conversations, founding, conversations.c.id)
+    rows = await changes.as_changed_before(tx, rows)
     inserted = await insert_all_once(tx, inbox, rows, inbox.c.key, inbox.c.seq)
     new = {row.key: row.seq for row in inserted}
     # The first of several with one key is the one that was stored.
@@ -115,108 +117,6 @@ def _row(arrival: Arrival, at: float) -> dict[str, Any]:
         "sent_at": arrival.sent_at or at,
         "received_at": at,
         "fate": Fate.WAITING,
-    }
-
-
-async def _insert(tx: AsyncConnection, values: dict[str, Any]) -> int | None:
-    if not await insert_once(tx, inbox, values):
-        return None
-    return int((await tx.execute(select(inbox.c.seq).where(inbox.c.key == values["key"]))).scalar_one())
-
-
-# --- edits and deletions ------------------------------------------------------------------------------------
-
-
-async def _newest_version(tx: AsyncConnection, key: str) -> Row[Any] | None:
-    newest = select(inbox).where(inbox.c.origin == key).order_by(inbox.c.seq.desc()).limit(1)
-    return (await tx.execute(newest)).first()
-
-
-def _notes_of(row: Row[Any]) -> str:
-    """The origin of what the model is told of later changes: no version of the message itself."""
-    return f"{row.origin}:changes"
-
-
-async def _was_told(tx: AsyncConnection, row: Row[Any]) -> bool:
-    """Whether the model was told of a change to this message after it had read it."""
-    told = select(inbox.c.seq).where(inbox.c.origin == _notes_of(row)).limit(1)
-    return (await tx.execute(told)).first() is not None
-
-
-def _unread(row: Row[Any]) -> bool:
-    waits = row.fate == Fate.WAITING
-    return waits or (row.fate == Fate.CONTEXT and row.turn_id is None)
-
-
-async def _edit(tx: AsyncConnection, edit: Edit, at: float) -> Stored:
-    """An unread message is replaced; of a read one the model is told; any other stays as it is."""
-    conversation_id = edit.thread.conversation_id
-    row = await _newest_version(tx, edit.key)
-    if row is None or (row.text == edit.text and not await _was_told(tx, row)):
-        return Stored(conversation_id, None)
-    if _unread(row):
-        new = {
-            **_copied(row, edit.edit_key, at),
-            "text": edit.text,
-            "marker": edit.marker,
-            "addressed": edit.addressed,
-        }
-        seq = await _insert(tx, new)
-        if seq is not None:
-            await _set_fate(tx, row.seq, Fate.REPLACED)
-        return Stored(conversation_id, seq)
-    if row.fate in (Fate.READ, Fate.CONTEXT):
-        words = f"{row.author_name or row.author_id} changed an earlier message to:\n{edit.text}"
-        return Stored(conversation_id, await _insert(tx, _note(row, edit.edit_key, words, at)))
-    return Stored(conversation_id, None)
-
-
-async def _delete(tx: AsyncConnection, deletion: Deletion, at: float) -> Stored:
-    """An unread message is withdrawn; of a read one the model is told; any other stays as it is."""
-    conversation_id = deletion.thread.conversation_id
-    row = await _newest_version(tx, deletion.key)
-    if row is None:
-        return Stored(conversation_id, None)
-    if _unread(row):
-        await _set_fate(tx, row.seq, Fate.WITHDRAWN)
-        return Stored(conversation_id, row.seq)
-    if row.fate in (Fate.READ, Fate.CONTEXT):
-        words = f"{row.author_name or row.author_id} deleted an earlier message:\n{row.text}"
-        return Stored(conversation_id, await _insert(tx, _note(row, f"{deletion.key}:deleted", words, at)))
-    return Stored(conversation_id, None)
-
-
-async def _set_fate(tx: AsyncConnection, seq: int, fate: Fate) -> None:
-    await tx.execute(update(inbox).where(inbox.c.seq == seq).values(fate=fate, receipt=None))
-
-
-def _copied(row: Row[Any], key: str, at: float) -> dict[str, Any]:
-    values = {
-        column.name: getattr(row, column.name)
-        for column in inbox.columns
-        if column.name not in ("seq", "receipt_shown", "receipt_tries", "receipt_not_before")
-    }
-    return {**values, "key": key, "received_at": at, "receipt_shown": row.receipt_shown}
-
-
-def _note(row: Row[Any], key: str, words: str, at: float) -> dict[str, Any]:
-    return {
-        "conversation_id": row.conversation_id,
-        "key": key,
-        "origin": _notes_of(row),
-        "source": Source.NOTICE,
-        "author_id": row.author_id,
-        "author_name": row.author_name,
-        "role": AuthorRole.SYSTEM,
-        "marker": row.marker,
-        "addressed": row.addressed,
-        "text": words,
-        "sent_at": at,
-        "received_at": at,
-        "decided_at": at,
-        "effect": Effect.CONTEXT,
-        "rule": "edited_after_reading",
-        "fate": Fate.CONTEXT,
     }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.arrivals import Deletion, EarlierMessage, Edit, Source, Thread
+import pytest
+
+from core.arrivals import Deletion, EarlierMessage, Edit, Marker, Source, Thread
 from core.history import Message
 from core.policy import Effect
 from storage import inbox
@@ -173,6 +175,28 @@ async def test_a_change_back_to_what_the_model_has_read_is_told_as_well(world: W
 async def test_an_edit_in_a_thread_that_nobody_knows_does_nothing(world: World) -> None:
     [stored] = await world.stores(edit_of("slack:C1:9", "x"))
     assert stored.seq is None
+
+
+async def test_an_edit_that_comes_before_its_message_gives_it_its_words(world: World) -> None:
+    await world.says()
+    for number in (1, 1, 2):
+        await world.stores(Edit(THREAD, "slack:C1:2", f"edit {number}", f"{number}", Marker.LATER))
+    await world.hears("0", "Ben")
+    row = await world.one(t.inbox, key="slack:C1:2")
+    assert (row.text, row.marker, row.fate, row.author_id) == ("2", "later", "waiting", "Ben")
+    [again] = await world.stores(Edit(THREAD, "slack:C1:2", "edit 2", "2", Marker.LATER))
+    assert again.seq is None
+
+
+@pytest.mark.parametrize("edits", [0, 1])
+async def test_a_message_that_was_deleted_before_it_came_is_withdrawn(world: World, edits: int) -> None:
+    await world.says()
+    for number in range(edits):
+        await world.stores(Edit(THREAD, "slack:C1:2", f"edit {number}", "edited"))
+    await world.stores(Deletion(THREAD, "slack:C1:2"))
+    await world.hears("0", "Ben")
+    assert (await world.one(t.inbox, key="slack:C1:2")).fate == "withdrawn"
+    assert [row.key for row in await world.database.read(inbox.undecided)] == []
 
 
 async def test_what_was_denied_stays_denied_whatever_it_becomes(world: World) -> None:

@@ -425,3 +425,25 @@ async def test_whatever_call_slack_troubles_once_the_message_has_its_one_effect(
         assert room.slack.reactions(ts) == {"white_check_mark": [room.slack.bot_user_id]}
         assert len(room.posts("watchkeeper_answer")) == 1
         assert len(room.posts("watchkeeper_card")) == 1
+
+
+async def test_a_reply_that_comes_after_its_own_edit_or_deletion_is_read_as_it_is_by_now(
+    tmp_path: Path,
+) -> None:
+    async with Room(tmp_path) as room:
+        await room.start()
+        room.model.script(reply(held(room, "w", "probe__hold_write")), reply(text("it is the deploy")))
+        ts = await room.slack.say("Ana", "#inc", WORDS, mention=True)
+        await until_reached(room, "w")
+        room.slack.hold_events()
+        edited = await room.slack.say("Ben", "#inc", "look at eu-7", thread=ts)
+        deleted = await room.slack.say("Ben", "#inc", "look at ap-2", thread=ts)
+        await room.slack.edit(edited, "look at us-3")
+        await room.slack.delete(deleted)
+        room.slack.release_events(reverse=True)
+        await until_stored(room, ts, 5)
+        await until_all_decided(room, ts, 2)
+        release(room, "w")
+        await room.until_settled("steered", "completed")
+        assert [told(room, where) for where in ("us-3", "eu-7", "ap-2")] == [1, 0, 0]
+        await must_be_well(room)
