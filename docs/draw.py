@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from bot.settings import sections
+from bot.settings import sections, tool_sections
 from bot.settings.environment import VARIABLES
 from bot.slack.methods import EVENTS, METHODS
 from core.arrivals import Addressed, AuthorRole, Marker, Source
@@ -32,8 +32,9 @@ SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[reaper]", sections.ReaperSection),
     ("[slack]", sections.SlackSection),
     ("[[policy]]", sections.PolicyEntry),
-    ("[tools.prometheus]", sections.PrometheusSection),
-    ("[tools.NAME]", sections.ToolSection),
+    ("[tools.prometheus]", tool_sections.PrometheusSection),
+    ("[tools.logs]", tool_sections.LogsSection),
+    ("[tools.NAME]", tool_sections.ToolSection),
     ("[[mcp]]", sections.McpEntry),
     ("[budget]", sections.BudgetSection),
     ("[[automation]]", sections.AutomationEntry),

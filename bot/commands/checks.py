@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import TypeAlias
 
 from pydantic import SecretStr
 
+from bot.commands.findings import Check, Finding
+from bot.commands.tool_checks import tool_checks
 from bot.errors import Permanent, Temporary
 from bot.settings import Settings
 from core.generation import GenerationFailed, ModelRequest
@@ -17,41 +15,6 @@ from core.history import Text, user
 from core.redaction import Redactor
 
 # Adapters are imported inside the checks: each loads a large library, and they load while others wait.
-
-
-class State(Enum):
-    """How a check ended."""
-
-    OK = "ok"
-    FAILED = "failed"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report. `words` of a failure say the mend."""
-
-    name: str
-    state: State
-    words: str
-
-    @classmethod
-    def ok(cls, name: str, words: str) -> Finding:
-        """It works."""
-        return cls(name, State.OK, words)
-
-    @classmethod
-    def failed(cls, name: str, words: str) -> Finding:
-        """It is configured and does not work."""
-        return cls(name, State.FAILED, words)
-
-    @classmethod
-    def off(cls, name: str, mend: str) -> Finding:
-        """It is not configured, which is no failure."""
-        return cls(name, State.OFF, f"not configured; {mend}")
-
-
-Check: TypeAlias = Callable[[Settings], Awaitable[list[Finding]]]
 
 
 def checks() -> list[tuple[str, Check]]:
@@ -62,7 +25,7 @@ def checks() -> list[tuple[str, Check]]:
         ("Slack bot token", _slack_bot),
         ("Slack events", _slack_events),
         ("model", _model),
-        ("Prometheus", _prometheus),
+        *tool_checks(),
         ("tool servers", _tool_servers),
     ]
 
@@ -182,27 +145,6 @@ async def _model(settings: Settings) -> list[Finding]:
     if isinstance(outcome, GenerationFailed):
         return [Finding.failed("model", f"{outcome.cause}; check ANTHROPIC_API_KEY and model.name")]
     return [Finding.ok("model", f"{chosen.name} answers")]
-
-
-async def _prometheus(settings: Settings) -> list[Finding]:
-    import aiohttp  # noqa: PLC0415
-
-    name, url = "Prometheus", settings.file.tools.prometheus.url
-    if url is None:
-        return [Finding.off(name, "set url in [tools.prometheus]")]
-    try:
-        async with (
-            aiohttp.ClientSession(raise_for_status=True) as session,
-            session.get(f"{url.rstrip('/')}/api/v1/status/buildinfo") as answer,
-        ):
-            version = (await answer.json(content_type=None))["data"]["version"]
-    except aiohttp.ClientResponseError as error:
-        return [Finding.failed(name, f"answered {error.status}; check url in [tools.prometheus]")]
-    except (aiohttp.ClientError, OSError):
-        return [Finding.failed(name, "cannot be reached; check url in [tools.prometheus]")]
-    except (ValueError, KeyError, TypeError):
-        return [Finding.failed(name, "that is no Prometheus; check url in [tools.prometheus]")]
-    return [Finding.ok(name, f"version {version}")]
 
 
 async def _tool_servers(settings: Settings) -> list[Finding]:

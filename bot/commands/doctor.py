@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from bot.commands.checks import Check, Finding, State, checks
+from bot.commands.checks import checks
+from bot.commands.findings import Check, Finding, State
 from bot.commands.words import plain, say, table
 from bot.errors import Permanent, Temporary
 from bot.settings import Settings, load

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.settings import Settings
+from bot.tools.logs import LogsProvider
 from bot.tools.prometheus import PrometheusProvider
 from bot.tools.provider import Provider
 from bot.tools.registry import ToolBox
@@ -11,11 +12,19 @@ from core.redaction import Redactor
 
 def build_tools(settings: Settings, redactor: Redactor) -> ToolBox:
     """All providers that are configured, in a stable order."""
-    sections = settings.file
-    providers: list[Provider] = mcp_providers(settings, redactor)
-    if sections.tools.prometheus.url:
-        providers.append(PrometheusProvider(sections.tools.prometheus.url))
-    return ToolBox(providers, redactor, sections.tools.overrides())
+    providers = [*mcp_providers(settings, redactor), *built_in_providers(settings)]
+    return ToolBox(providers, redactor, settings.file.tools.overrides())
+
+
+def built_in_providers(settings: Settings) -> list[Provider]:
+    """The built-in tools whose section says what to look at."""
+    tools = settings.file.tools
+    found: list[Provider] = []
+    if tools.prometheus.url:
+        found.append(PrometheusProvider(tools.prometheus.url))
+    if tools.logs.url:
+        found.append(LogsProvider(tools.logs.url, tools.logs.org))
+    return found
 
 
 def mcp_providers(settings: Settings, redactor: Redactor) -> list[Provider]:

@@ -47,7 +47,8 @@ class Settings:
         )
         found = {secret.get_secret_value() for secret in held if secret}
         urls = [env.slack_api_url, env.anthropic_base_url, env.openai_base_url, env.database.url]
-        urls += [self.file.tools.prometheus.url, env.redis_url.get_secret_value() if env.redis_url else None]
+        urls += [self.file.tools.prometheus.url, self.file.tools.logs.url]
+        urls += [env.redis_url.get_secret_value() if env.redis_url else None]
         urls += [server.url for server in self.file.mcp]
         found.update(password for url in urls if url for password in secrets_in_url(url))
         for server in self.file.mcp:

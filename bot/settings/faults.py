@@ -10,7 +10,8 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from bot.settings.sections import Configuration, ToolSection, ToolSections
+from bot.settings.sections import Configuration
+from bot.settings.tool_sections import ToolSection, ToolSections
 
 WANTED: Mapping[str, str] = {
     "float_type": "a number",

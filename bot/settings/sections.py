@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from bot.settings.tool_sections import ToolSections
+from bot.settings.values import HttpUrl, Name, OneOrMany, Seconds, SecondsOrNone, Section, Word
 from core.arrivals import Addressed, AuthorRole, Marker, Source
 from core.policy import Effect, Rule, contradiction
-from core.tools import ToolClass, ToolOverride
-
-T = TypeVar("T")
-
-
-def _one_or_many(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-def _http_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", value):
-        raise ValueError("should be a URL such as https://host:9090")
-    return value
-
-
-Seconds: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-SecondsOrNone: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Name: TypeAlias = Annotated[str, Field(min_length=1)]
-Word: TypeAlias = Annotated[T, Strict(False)]  # one of an enum's words
-OneOrMany: TypeAlias = Annotated[
-    tuple[T, ...], BeforeValidator(_one_or_many), Field(strict=False, min_length=1)
-]
-HttpUrl: TypeAlias = Annotated[str, BeforeValidator(lambda v: _http_url(v) if isinstance(v, str) else v)]
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, without unknown keys, without silent conversions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
 class ModelSection(Section):
@@ -139,54 +106,6 @@ class SlackSection(Section):
             if not re.fullmatch(r"[\w.-]+(:\d+)?", host):
                 raise ValueError(f'holds "{host}", which is not a bare host such as grafana.example.com')
         return hosts
-
-
-class ToolSection(Section):
-    """Overrides for one tool, built in or from a tool server."""
-
-    tool_class: ToolClass | None = Field(
-        default=None, alias="class", strict=False, description="What repeating a call would do to the world."
-    )
-    interruptible: bool | None = Field(
-        default=None, description="Whether a steer or stop may cut its calls short; read_only tools only."
-    )
-    timeout_s: Seconds | None = Field(
-        default=None, description="A call without an answer for so long has failed."
-    )
-    max_bytes: int | None = Field(
-        default=None, ge=256, description="Longer results are cut to so many UTF-8 bytes."
-    )
-
-    @model_validator(mode="after")
-    def _only_readers_are_interruptible(self) -> ToolSection:
-        if self.interruptible and self.tool_class not in {None, ToolClass.READ_ONLY}:
-            raise ValueError(f'interruptible = true needs class = "read_only", not "{self.tool_class}"')
-        return self
-
-    def override(self) -> ToolOverride:
-        """The section in the core's terms."""
-        return ToolOverride(self.tool_class, self.interruptible, self.timeout_s, self.max_bytes)
-
-
-class PrometheusSection(Section):
-    """The Prometheus to ask."""
-
-    url: HttpUrl | None = Field(
-        default=None, description="Base URL of a Prometheus; without it its tools are off."
-    )
-
-
-class ToolSections(Section):
-    """`[tools.prometheus]`, and `[tools.NAME]` for any tool."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, hide_input_in_errors=True)
-    __pydantic_extra__: dict[str, ToolSection] = Field(init=False)
-
-    prometheus: PrometheusSection = PrometheusSection()
-
-    def overrides(self) -> dict[str, ToolOverride]:
-        """The overrides by tool name."""
-        return {name: section.override() for name, section in (self.__pydantic_extra__ or {}).items()}
 
 
 class McpEntry(Section):

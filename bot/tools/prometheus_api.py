@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.tools.bodies import TooLarge, whole
 from bot.tools.clean import one_line
 
 LARGEST_ANSWER = 32_000_000  # bytes; what is more is not worth reading
@@ -40,8 +41,13 @@ class PrometheusApi:
                 params=None if query else pairs,
                 data=aiohttp.FormData(pairs) if query else None,
             ) as response:
-                body = await _body(response)
+                body = await whole(response, LARGEST_ANSWER)
                 status = response.status
+        except TooLarge:
+            raise Refused(
+                f"the answer is larger than {LARGEST_ANSWER // 1_000_000} MB; "
+                "aggregate (sum by, topk), narrow the labels, or use a larger step"
+            ) from None
         except aiohttp.ClientError as error:
             raise Refused(
                 f"Prometheus cannot be reached: {one_line(str(error)) or type(error).__name__}"
@@ -57,20 +63,6 @@ class PrometheusApi:
 
 def _each(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_chunked(65_536):
-        size += len(piece)
-        if size > LARGEST_ANSWER:
-            raise Refused(
-                f"the answer is larger than {LARGEST_ANSWER // 1_000_000} MB; "
-                "aggregate (sum by, topk), narrow the labels, or use a larger step"
-            )
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _data(body: bytes, status: int) -> Any:

@@ -2,19 +2,21 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from bot.commands.checks import Finding, State
 from bot.commands.doctor import examine
+from bot.commands.findings import Finding, State
 from bot.settings import load
 from bot.web.server import Server
 from storage import schema
 from tests.servers.anthropic.reply import invalid_key, reply
 from tests.servers.anthropic.server import AnthropicServer
+from tests.servers.loki import LokiServer
 from tests.servers.slack import SlackServer
 
 PROBE = Path(__file__).parents[1] / "servers" / "mcp_probe.py"
@@ -46,6 +48,13 @@ async def prometheus() -> AsyncIterator[str]:
     await server.close()
 
 
+@pytest.fixture
+async def loki() -> AsyncIterator[LokiServer]:
+    async with LokiServer() as server:
+        server.push({"app": "shop"}, (time.time() - 60, "hello"))
+        yield server
+
+
 async def found(folder: Path, toml: str = "", **environ: str) -> dict[str, Finding]:
     (folder / "watchkeeper.toml").write_text(toml)
     findings = await examine(load(environ, folder), limit_s=50)  # a busy machine is no finding
@@ -54,14 +63,15 @@ async def found(folder: Path, toml: str = "", **environ: str) -> dict[str, Findi
 
 
 async def test_everything_that_works_is_said_to_work(
-    tmp_path: Path, slack: SlackServer, anthropic: AnthropicServer, prometheus: str
+    tmp_path: Path, slack: SlackServer, anthropic: AnthropicServer, prometheus: str, loki: LokiServer
 ) -> None:
     anthropic.script(reply("Yes."))
     await schema.upgrade(load({}, tmp_path).database_url)
     command = [sys.executable, str(PROBE), "--log", str(tmp_path / "probe.log")]
     findings = await found(
         tmp_path,
-        f'[tools.prometheus]\nurl = "{prometheus}"\n[[mcp]]\nname = "probe"\ncommand = {command}\n',
+        f'[tools.prometheus]\nurl = "{prometheus}"\n[tools.logs]\nurl = "{loki.url}"\n'
+        f'[[mcp]]\nname = "probe"\ncommand = {command}\n',
         SLACK_API_URL=slack.api_url,
         SLACK_BOT_TOKEN=slack.bot_token,
         SLACK_APP_TOKEN=slack.app_token,
@@ -76,6 +86,7 @@ async def test_everything_that_works_is_said_to_work(
             "Slack events",
             "model",
             "Prometheus",
+            "logs",
             "tool server probe",
         ),
         State.OK,
@@ -135,6 +146,19 @@ async def test_something_that_is_no_prometheus_is_told_apart(
     findings = await found(tmp_path, f'[tools.prometheus]\nurl = "{anthropic.url}"\n')
     assert findings["Prometheus"].state is State.FAILED
     assert "check url in [tools.prometheus]" in findings["Prometheus"].words
+
+
+async def test_a_loki_that_wants_a_tenant_is_told_with_the_key_to_set(
+    tmp_path: Path, loki: LokiServer
+) -> None:
+    loki.org = "shop"
+    toml = f'[tools.logs]\nurl = "{loki.url}"\n'
+    finding = (await found(tmp_path, toml))["logs"]
+    assert finding.state is State.FAILED
+    assert finding.words == "HTTP 401: no org id; check url and org in [tools.logs]"
+    assert (await found(tmp_path, toml + 'org = "shop"\n'))["logs"] == Finding.ok(
+        "logs", "1 labels in the last hours"
+    )
 
 
 async def test_what_gives_no_answer_is_given_up_and_holds_nothing_up(tmp_path: Path) -> None:

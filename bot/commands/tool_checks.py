@@ -1,0 +1,50 @@
+"""What `watchkeeper doctor` looks at of the built-in tools. A failure says the mend."""
+
+from __future__ import annotations
+
+from bot.commands.findings import Check, Finding
+from bot.settings import Settings
+
+# Adapters are imported inside the checks: each loads a library, and they load while others wait.
+
+
+def tool_checks() -> list[tuple[str, Check]]:
+    """Names and checks in the order of the report."""
+    return [("Prometheus", _prometheus), ("logs", _logs)]
+
+
+async def _prometheus(settings: Settings) -> list[Finding]:
+    import aiohttp  # noqa: PLC0415
+
+    name, url = "Prometheus", settings.file.tools.prometheus.url
+    if url is None:
+        return [Finding.off(name, "set url in [tools.prometheus]")]
+    try:
+        async with (
+            aiohttp.ClientSession(raise_for_status=True) as session,
+            session.get(f"{url.rstrip('/')}/api/v1/status/buildinfo") as answer,
+        ):
+            version = (await answer.json(content_type=None))["data"]["version"]
+    except aiohttp.ClientResponseError as error:
+        return [Finding.failed(name, f"answered {error.status}; check url in [tools.prometheus]")]
+    except (aiohttp.ClientError, OSError):
+        return [Finding.failed(name, "cannot be reached; check url in [tools.prometheus]")]
+    except (ValueError, KeyError, TypeError):
+        return [Finding.failed(name, "that is no Prometheus; check url in [tools.prometheus]")]
+    return [Finding.ok(name, f"version {version}")]
+
+
+async def _logs(settings: Settings) -> list[Finding]:
+    from bot.tools.logs_api import LogsApi, Refused  # noqa: PLC0415
+
+    name, section = "logs", settings.file.tools.logs
+    if section.url is None:
+        return [Finding.off(name, "set url in [tools.logs]")]
+    api = LogsApi(section.url, section.org, connect_s=None)  # the doctor has its own limit, and loads much
+    try:
+        labels = await api.labels({})
+    except Refused as refused:
+        return [Finding.failed(name, f"{refused.fact}; check url and org in [tools.logs]")]
+    finally:
+        await api.close()
+    return [Finding.ok(name, f"{len(labels)} labels in the last hours")]
