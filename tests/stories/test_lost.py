@@ -17,6 +17,7 @@ from tests.stories.room import Room, eventually
 from tests.stories.telling import (
     CARD,
     ask,
+    calls_of,
     conversation,
     held,
     messages,
@@ -68,9 +69,14 @@ async def test_after_a_kill_in_a_batch_reads_run_again_and_writes_do_not(tmp_pat
             ),
             reply(text("it is the deploy [c1]")),
         )
-        await ask(room)
+        ts = await ask(room)
         await until_reached(room, "r", "w")
         await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=10)
+
+        async def one_is_recorded() -> bool:
+            return "done" in [one["state"] for one in await calls_of(room, ts)]
+
+        await eventually(one_is_recorded, timeout=10)
         (tmp_path / "r.reached").unlink()
         await restarted(room)
         await until_reached(room, "r")
@@ -145,14 +151,14 @@ async def test_a_stop_while_the_process_is_dead_ends_the_work(tmp_path: Path) ->
 async def test_work_whose_worker_was_lost_too_long_ago_is_ended_and_the_thread_is_told(
     tmp_path: Path,
 ) -> None:
-    async with Room(tmp_path, worker="resume_within_s = 0.5") as room:
+    async with Room(tmp_path, worker="resume_within_s = 4") as room:
         await room.start_process()
         room.model.script(reply(held(room, "r"), held(room, "w", "probe__hold_write")), reply(text("again")))
         ts = await ask(room)
         await until_reached(room, "r", "w")
         await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=10)
         await room.kill()
-        await asyncio.sleep(1)
+        await asyncio.sleep(4.5)
         await room.start_process()
         await room.until_settled("failed")
         await room.slack.wait_for(lambda _: notes(room, "failed"), timeout=10)
