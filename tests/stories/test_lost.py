@@ -74,7 +74,7 @@ async def test_after_a_kill_in_a_batch_reads_run_again_and_writes_do_not(tmp_pat
         await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=10)
 
         async def one_is_recorded() -> bool:
-            return "done" in [one["state"] for one in await calls_of(room, ts)]
+            return "ok" in [one["state"] for one in await calls_of(room, ts)]
 
         await eventually(one_is_recorded, timeout=10)
         (tmp_path / "r.reached").unlink()
