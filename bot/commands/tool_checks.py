@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from bot.commands.findings import Check, Finding
 from bot.settings import Settings
 
@@ -10,7 +12,7 @@ from bot.settings import Settings
 
 def tool_checks() -> list[tuple[str, Check]]:
     """Names and checks in the order of the report."""
-    return [("Prometheus", _prometheus), ("logs", _logs)]
+    return [("Prometheus", _prometheus), ("logs", _logs), ("runbooks", _runbooks), ("deploys", _deploys)]
 
 
 async def _prometheus(settings: Settings) -> list[Finding]:
@@ -48,3 +50,31 @@ async def _logs(settings: Settings) -> list[Finding]:
     finally:
         await api.close()
     return [Finding.ok(name, f"{len(labels)} labels in the last hours")]
+
+
+async def _runbooks(settings: Settings) -> list[Finding]:
+    from bot.tools.runbooks_folder import Folder, Unreadable  # noqa: PLC0415
+
+    name, folder = "runbooks", settings.file.tools.runbooks.folder
+    if folder is None:
+        return [Finding.off(name, "set folder in [tools.runbooks]")]
+    try:
+        names = await asyncio.to_thread(Folder(settings.path(folder)).names)
+    except Unreadable as fault:
+        return [Finding.failed(name, f"{fault}; set folder in [tools.runbooks] to a folder of Markdown")]
+    if not names:
+        return [Finding.failed(name, f"{settings.path(folder)} holds no Markdown; put runbooks (*.md) there")]
+    return [Finding.ok(name, f"{len(names)} runbooks")]
+
+
+async def _deploys(settings: Settings) -> list[Finding]:
+    from bot.tools.git import Git, GitFailed  # noqa: PLC0415
+
+    name, repository = "deploys", settings.file.tools.deploys.repository
+    if repository is None:
+        return [Finding.off(name, "set repository in [tools.deploys]")]
+    try:
+        commit = await Git(settings.path(repository)).commit("HEAD")
+    except GitFailed as failed:
+        return [Finding.failed(name, f"{failed.fact}; check repository in [tools.deploys]")]
+    return [Finding.ok(name, f"the newest commit is {commit[:12]}")]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bot.settings import Settings
+from bot.tools.deploys import DeploysProvider
 from bot.tools.logs import LogsProvider
 from bot.tools.prometheus import PrometheusProvider
 from bot.tools.provider import Provider
 from bot.tools.registry import ToolBox
+from bot.tools.runbooks import RunbooksProvider
 from core.redaction import Redactor
 
 
@@ -24,6 +26,10 @@ def built_in_providers(settings: Settings) -> list[Provider]:
         found.append(PrometheusProvider(tools.prometheus.url))
     if tools.logs.url:
         found.append(LogsProvider(tools.logs.url, tools.logs.org))
+    if tools.runbooks.folder:
+        found.append(RunbooksProvider(settings.path(tools.runbooks.folder)))
+    if tools.deploys.repository:
+        found.append(DeploysProvider(settings.path(tools.deploys.repository)))
     return found
 
 

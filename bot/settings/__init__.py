@@ -34,6 +34,11 @@ class Settings:
         """The policy table in force."""
         return policy(entry.rule() for entry in self.file.policy)
 
+    def path(self, given: str) -> Path:
+        """A path in the file: one that is not absolute begins at the file's own folder."""
+        folder = self.config_path.parent if self.config_path else Path()
+        return folder / Path(given).expanduser()
+
     def secrets(self) -> list[str]:
         """Every secret value that is known, longest first, for the redactor."""
         env = self.env

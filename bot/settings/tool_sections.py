@@ -50,6 +50,24 @@ class LogsSection(Section):
     org: Name | None = Field(default=None, description="Tenant, sent as `X-Scope-OrgID`.")
 
 
+class RunbooksSection(Section):
+    """A folder of Markdown to search."""
+
+    folder: Name | None = Field(
+        default=None,
+        description="The folder, from the configuration file's own; without it its tools are off.",
+    )
+
+
+class DeploysSection(Section):
+    """The Git repository whose history tells what was deployed."""
+
+    repository: Name | None = Field(
+        default=None,
+        description="Its folder, from the configuration file's own; without it its tools are off.",
+    )
+
+
 class ToolSections(Section):
     """The built-in tools' own sections, and `[tools.NAME]` for any tool."""
 
@@ -58,6 +76,8 @@ class ToolSections(Section):
 
     prometheus: PrometheusSection = PrometheusSection()
     logs: LogsSection = LogsSection()
+    runbooks: RunbooksSection = RunbooksSection()
+    deploys: DeploysSection = DeploysSection()
 
     def overrides(self) -> dict[str, ToolOverride]:
         """The overrides by tool name."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bot.tools.specs import reader
 from core.history import Json
-from core.tools import ToolClass, ToolSpec
+from core.tools import ToolSpec
 
 QUERY = "logs_query"
 LABELS = "logs_labels"
@@ -18,7 +19,7 @@ _END: dict[str, Json] = {**_TIME, "description": "End of the range; default now.
 def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
     """The two tools, in a stable order."""
     return (
-        _spec(
+        reader(
             QUERY,
             timeout_s,
             "Search logs with LogQL. Of lines it returns how many there were over time by level, the most "
@@ -37,7 +38,7 @@ def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
                 "description": f"Lines to read at most; default {USUAL}. The newest are read.",
             },
         ),
-        _spec(
+        reader(
             LABELS,
             timeout_s,
             "Which labels the logs have, with values: of one label, or an overview of all.",
@@ -47,20 +48,4 @@ def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
             start=_START,
             end=_END,
         ),
-    )
-
-
-def _spec(name: str, timeout_s: float, description: str, required: list[str], **properties: Json) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description=description,
-        schema={
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
-        tool_class=ToolClass.READ_ONLY,
-        interruptible=True,
-        timeout_s=timeout_s,
     )

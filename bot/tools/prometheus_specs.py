@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bot.tools.specs import reader
 from core.history import Json
-from core.tools import ToolClass, ToolSpec
+from core.tools import ToolSpec
 
 QUERY = "prometheus_query"
 RANGE = "prometheus_range"
@@ -17,27 +18,11 @@ _TIME: dict[str, Json] = {
 }
 
 
-def _spec(name: str, timeout_s: float, description: str, required: list[str], **properties: Json) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description=description,
-        schema={
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
-        tool_class=ToolClass.READ_ONLY,
-        interruptible=True,
-        timeout_s=timeout_s,
-    )
-
-
 def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
     """The five tools, in a stable order."""
     promql: Json = {"type": "string", "minLength": 1, "description": "A PromQL expression."}
     return (
-        _spec(
+        reader(
             QUERY,
             timeout_s,
             "Evaluate a PromQL expression at one moment. For what happened over time use prometheus_range.",
@@ -45,7 +30,7 @@ def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
             query=promql,
             time={**_TIME, "description": f"When; default now. {_TIME['description']}"},
         ),
-        _spec(
+        reader(
             RANGE,
             timeout_s,
             "Evaluate a PromQL expression over time. Returns statistics of each series (first, last, "
@@ -65,7 +50,7 @@ def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
                 "description": 'For the chart: "seconds", "req/s", "bytes"…',
             },
         ),
-        _spec(
+        reader(
             ALERTS,
             timeout_s,
             "Alerts that are pending or firing, with their labels, since when, and their value.",
@@ -75,14 +60,14 @@ def specs(timeout_s: float) -> tuple[ToolSpec, ...]:
                 "description": "Only alerts that hold this text in a label or annotation.",
             },
         ),
-        _spec(
+        reader(
             TARGETS,
             timeout_s,
             "What Prometheus scrapes: which targets are down and why, how many are up, by job.",
             [],
             job={"type": "string", "description": "Only this job."},
         ),
-        _spec(
+        reader(
             METADATA,
             timeout_s,
             "Find metrics: names that match a pattern, with type, help and, for few matches, their labels.",

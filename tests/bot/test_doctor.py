@@ -1,6 +1,7 @@
 """The doctor asks the real things, each on its wire, and says of each what works or how to mend it."""
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -55,6 +56,16 @@ async def loki() -> AsyncIterator[LokiServer]:
         yield server
 
 
+def make_runbooks_and_repository(folder: Path) -> None:
+    (folder / "runbooks").mkdir()
+    (folder / "runbooks" / "pool.md").write_text("# Pool")
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    subprocess.run(["git", "init", "-q", str(folder / "app")], check=True)
+    subprocess.run(
+        ["git", "-C", str(folder / "app"), *who, "commit", "-q", "--allow-empty", "-m", "Begin"], check=True
+    )
+
+
 async def found(folder: Path, toml: str = "", **environ: str) -> dict[str, Finding]:
     (folder / "watchkeeper.toml").write_text(toml)
     findings = await examine(load(environ, folder), limit_s=50)  # a busy machine is no finding
@@ -67,10 +78,12 @@ async def test_everything_that_works_is_said_to_work(
 ) -> None:
     anthropic.script(reply("Yes."))
     await schema.upgrade(load({}, tmp_path).database_url)
+    make_runbooks_and_repository(tmp_path)
     command = [sys.executable, str(PROBE), "--log", str(tmp_path / "probe.log")]
     findings = await found(
         tmp_path,
         f'[tools.prometheus]\nurl = "{prometheus}"\n[tools.logs]\nurl = "{loki.url}"\n'
+        f'[tools.runbooks]\nfolder = "runbooks"\n[tools.deploys]\nrepository = "app"\n'
         f'[[mcp]]\nname = "probe"\ncommand = {command}\n',
         SLACK_API_URL=slack.api_url,
         SLACK_BOT_TOKEN=slack.bot_token,
@@ -87,6 +100,8 @@ async def test_everything_that_works_is_said_to_work(
             "model",
             "Prometheus",
             "logs",
+            "runbooks",
+            "deploys",
             "tool server probe",
         ),
         State.OK,
@@ -159,6 +174,16 @@ async def test_a_loki_that_wants_a_tenant_is_told_with_the_key_to_set(
     assert (await found(tmp_path, toml + 'org = "shop"\n'))["logs"] == Finding.ok(
         "logs", "1 labels in the last hours"
     )
+
+
+async def test_folders_that_are_not_there_are_told_with_the_key_to_set(tmp_path: Path) -> None:
+    toml = '[tools.runbooks]\nfolder = "nothing"\n[tools.deploys]\nrepository = "nothing"\n'
+    findings = await found(tmp_path, toml)
+    assert findings["runbooks"].state is findings["deploys"].state is State.FAILED
+    assert findings["runbooks"].words.endswith("set folder in [tools.runbooks] to a folder of Markdown")
+    assert findings["deploys"].words.endswith("is no Git repository; check repository in [tools.deploys]")
+    (tmp_path / "nothing").mkdir()
+    assert "holds no Markdown" in (await found(tmp_path, toml))["runbooks"].words
 
 
 async def test_what_gives_no_answer_is_given_up_and_holds_nothing_up(tmp_path: Path) -> None:
