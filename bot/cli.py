@@ -13,6 +13,7 @@ import click
 from bot import logs
 from bot.commands.doctor import doctor
 from bot.commands.manifest import manifest
+from bot.commands.local import local
 from bot.commands.migrate import migrate
 from bot.commands.policy import policy
 from bot.commands.records import settles, show
@@ -37,7 +38,7 @@ def watchkeeper() -> None:
     """
 
 
-for command in (serve, doctor, manifest, migrate, policy, settles, show):
+for command in (local, serve, doctor, manifest, migrate, policy, settles, show):
     watchkeeper.add_command(command)
 
 

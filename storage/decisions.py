@@ -47,7 +47,7 @@ async def decide(
     row = (await tx.execute(select(inbox).where(inbox.c.seq == seq).with_for_update())).one()
     if row.effect is not None or row.fate != Fate.WAITING:
         return Decided(row.conversation_id)
-    running = await _is_running(tx, conversation, row)
+    running = await is_running(tx, conversation)
     situation = Situation(
         Source(row.source), role, Marker(row.marker), Addressed(row.addressed), running, conversation.channel
     )
@@ -60,12 +60,12 @@ async def decide(
     return Decided(row.conversation_id, verdict.effect)
 
 
-async def _is_running(tx: AsyncConnection, conversation: Row[Any], row: Row[Any]) -> bool:
+async def is_running(tx: AsyncConnection, conversation: Row[Any]) -> bool:
     """Whether a turn runs, or work waits for one: a message before the first turn's start joins that turn."""
     if conversation.active_turn is not None or conversation.resume_turn is not None:
         return True
     waiting = select(inbox.c.seq).where(
-        inbox.c.conversation_id == row.conversation_id,
+        inbox.c.conversation_id == conversation.id,
         inbox.c.fate == Fate.WAITING,
         inbox.c.effect.in_([effect.value for effect in WISHES]),
     )

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.history import Role
 from core.usage import Usage, total
+from storage.decisions import is_running
 from storage.engine import Database
 from storage.tables import calls, conversations, inbox, requests, settlements, transcript, turns
 
@@ -183,3 +184,14 @@ def _call(row: Row[Any]) -> Record:
         "state": row.outcome or row.state,
         "attempts": row.attempts,
     }
+
+
+async def standing(database: Database, conversation_id: str) -> tuple[bool, str | None]:
+    """Whether a turn runs or is due in a conversation, and who began it; (False, None) for an unknown one."""
+    return await database.read(_standing, conversation_id)
+
+
+async def _standing(tx: AsyncConnection, conversation_id: str) -> tuple[bool, str | None]:
+    known = select(conversations).where(conversations.c.id == conversation_id)
+    row = (await tx.execute(known)).first()
+    return (False, None) if row is None else (await is_running(tx, row), row.initiator)

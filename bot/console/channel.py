@@ -69,13 +69,18 @@ class Channel:
         return self._change
 
     async def wait_beyond(self, change: int, at_most_s: float) -> None:
-        """Wait until something newer than that change is there, at most so long."""
+        """Wait until something newer than that change may be there, at most so long."""
         try:
             async with asyncio.timeout(at_most_s):
-                while self._change <= change:
+                if self._change <= change:
                     await self._changed.wait()
         except TimeoutError:
             return
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         assert self._db is not None, "the channel is closed"
@@ -97,8 +102,7 @@ class Channel:
             return done
 
         done = await self._read(transaction)
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.wake()
         return done
 
     # --- writing ------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -10,6 +9,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from bot.errors import Unusable
+from bot.web.listening import why_not
 from bot.web.metrics import CONTENT_TYPE, Metric, render
 
 log = structlog.get_logger()
@@ -99,14 +99,3 @@ class Server:
     async def close(self) -> None:
         """Stop listening; open requests get a moment to end."""
         await self._runner.cleanup()
-
-
-def why_not(error: OSError, host: str, port: int) -> str:
-    """Why this address cannot be had, and the mend."""
-    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"WATCHKEEPER_HOST: this machine has no address {host}; use 127.0.0.1, or 0.0.0.0 for all"
-    if error.errno == errno.EADDRINUSE:
-        return f"WATCHKEEPER_PORT: {port} on {host} is in use; stop what uses it or choose another port"
-    if error.errno in {errno.EACCES, errno.EPERM}:
-        return f"WATCHKEEPER_PORT: {port} may not be opened by this user; choose a port above 1023"
-    return f"WATCHKEEPER_HOST, WATCHKEEPER_PORT: cannot listen at {host}:{port} ({error.strerror or error})"
