@@ -127,7 +127,7 @@ async def test_malformed_and_unknown_events_are_acknowledged_and_start_nothing(
 
 async def test_a_tool_server_that_dies_or_hangs_costs_an_error_and_never_the_turn(tmp_path: Path) -> None:
     more = '\n[tools."probe__hang"]\ntimeout_s = 0.5\n'
-    async with story(tmp_path, more=more) as room:
+    async with story(tmp_path, more=more, own_probe=True) as room:
         room.model.script(
             reply(call("probe__hang", {}), call("probe__fast", {"text": "b"})),
             reply(call("probe__die", {}), call("probe__slow", {"seconds": 5, "text": "late"})),
