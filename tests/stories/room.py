@@ -23,6 +23,7 @@ from storage import reports
 from storage.engine import Database
 from tests.servers.anthropic.server import AnthropicServer
 from tests.servers.slack import SlackServer
+from tests.stories import probes
 from tests.stories.processes import Watchkeeper
 
 ROOT = Path(__file__).parents[2]
@@ -72,8 +73,9 @@ class Room:
         self.slack = SlackServer(**changes.pop("slack", {}))
         self.model = AnthropicServer()
         self._socket_mode = changes.pop("socket_mode", True)
-        self._probe_over_http = changes.pop("probe_over_http", False)
+        self._own_probe = changes.pop("own_probe", False)
         self._probe_url = ""
+        self._probe_began = 0
         self._changes = changes
         self._stack = AsyncExitStack()
         self._serving: asyncio.Task[int] | None = None
@@ -84,8 +86,8 @@ class Room:
     async def __aenter__(self) -> Room:
         await self._stack.enter_async_context(self.slack)
         await self._stack.enter_async_context(self.model)
-        if self._probe_over_http:
-            self._probe_url = await self._start_probe()
+        if not self._own_probe:
+            await self._share_probe()
         self._write_config()
         return self
 
@@ -96,23 +98,10 @@ class Room:
             await self._records.close()
         await self._stack.aclose()
 
-    async def _start_probe(self) -> str:
-        """The tool server as a process that outlives Watchkeeper's restarts."""
-        probe = await asyncio.create_subprocess_exec(
-            sys.executable, str(PROBE), "--log", str(self.tool_log), "--http", "0"
-        )
-
-        async def end() -> None:
-            probe.kill()
-            await probe.wait()
-
-        self._stack.push_async_callback(end)
-
-        async def up() -> bool:
-            return bool(self.tool_events("up"))
-
-        await eventually(up, timeout=20)
-        return f"http://127.0.0.1:{self.tool_events('up')[0]['port']}/mcp"
+    async def _share_probe(self) -> None:
+        """One tool server over HTTP serves all stories of this interpreter; this one reads on from here."""
+        self._probe_url, self.tool_log = await asyncio.to_thread(probes.shared)
+        self._probe_began = self.tool_log.stat().st_size
 
     def _write_config(self) -> None:
         probe = f"command = {json.dumps([sys.executable, str(PROBE), '--log', str(self.tool_log)])}"
@@ -256,7 +245,8 @@ class Room:
         """What the tool server logged."""
         if not self.tool_log.exists():
             return []
-        lines = [json.loads(line) for line in self.tool_log.read_text().splitlines()]
+        written = self.tool_log.read_bytes()[self._probe_began :]
+        lines = [json.loads(line) for line in written.splitlines()]
         return [line for line in lines if line["event"] == event]
 
     def posts(self, event_type: str = "watchkeeper_note") -> list[dict[str, Json]]:

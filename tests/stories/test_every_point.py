@@ -145,7 +145,7 @@ async def restarted_at(room: Room, target: int, end: Callable[[], Awaitable[obje
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_kill_at_every_point_loses_nothing_and_repeats_no_side_effect(tmp_path: Path) -> None:
-    async with Room(tmp_path, gather_s=0, probe_over_http=True) as room:
+    async with Room(tmp_path, gather_s=0) as room:
         await room.start_process()
         count = len(await learn(room))
         for target in range(count):
@@ -160,7 +160,7 @@ async def test_a_kill_at_every_point_loses_nothing_and_repeats_no_side_effect(tm
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_drain_at_every_point_hands_the_work_to_the_next_start(tmp_path: Path) -> None:
-    async with Room(tmp_path, gather_s=0, probe_over_http=True) as room:
+    async with Room(tmp_path, gather_s=0) as room:
         await room.start_process()
         count = len(await learn(room))
         for target in range(count):

@@ -28,7 +28,7 @@ SHORT_STUBBORN = '[tools."probe__stubborn"]\ninterruptible = false\ntimeout_s = 
 
 
 async def test_a_steer_stops_a_tool_that_reads_and_tells_the_model_what_it_had(tmp_path: Path) -> None:
-    async with story(tmp_path) as room:
+    async with story(tmp_path, own_probe=True) as room:
         room.model.script(
             reply(call("probe__slow", {"seconds": 30, "text": "done"})), reply(text("it is the deploy"))
         )
@@ -48,7 +48,7 @@ async def test_a_steer_stops_a_tool_that_reads_and_tells_the_model_what_it_had(t
 
 
 async def test_a_tool_that_ignores_the_wish_to_stop_may_have_gone_on(tmp_path: Path) -> None:
-    async with story(tmp_path) as room:
+    async with story(tmp_path, own_probe=True) as room:
         room.model.script(reply(call("probe__stubborn", {"seconds": 3})), reply(text("it is the deploy")))
         thread = await ask(room)
         await until_started(room, "stubborn")
@@ -59,7 +59,7 @@ async def test_a_tool_that_ignores_the_wish_to_stop_may_have_gone_on(tmp_path: P
 
 
 async def test_a_tool_with_side_effects_runs_to_its_end_though_a_steer_waits(tmp_path: Path) -> None:
-    async with story(tmp_path) as room:
+    async with story(tmp_path, own_probe=True) as room:
         slow = call("probe__slow", {"seconds": 30, "text": "done"})
         room.model.script(reply(held(room, "w", "probe__hold_write"), slow), reply(text("it is the deploy")))
         thread = await ask(room)
@@ -76,7 +76,7 @@ async def test_a_tool_with_side_effects_runs_to_its_end_though_a_steer_waits(tmp
 
 
 async def test_a_tool_that_does_not_answer_may_still_be_running(tmp_path: Path) -> None:
-    async with story(tmp_path, more=SHORT_HOLD) as room:
+    async with story(tmp_path, more=SHORT_HOLD, own_probe=True) as room:
         room.model.script(reply(held(room, "w", "probe__hold_write")), reply(text("it is the deploy")))
         thread = await ask(room)
         await until_reached(room, "w")
@@ -86,7 +86,7 @@ async def test_a_tool_that_does_not_answer_may_still_be_running(tmp_path: Path) 
 
 
 async def test_a_reading_tool_that_may_not_be_interrupted_runs_to_its_limit(tmp_path: Path) -> None:
-    async with story(tmp_path, more=SHORT_STUBBORN) as room:
+    async with story(tmp_path, more=SHORT_STUBBORN, own_probe=True) as room:
         room.model.script(reply(call("probe__stubborn", {"seconds": 3})), reply(text("it is the deploy")))
         thread = await ask(room)
         await until_started(room, "stubborn")
@@ -96,7 +96,7 @@ async def test_a_reading_tool_that_may_not_be_interrupted_runs_to_its_limit(tmp_
 
 
 async def test_a_queued_message_hurries_nothing(tmp_path: Path) -> None:
-    async with story(tmp_path) as room:
+    async with story(tmp_path, own_probe=True) as room:
         room.model.script(
             reply(call("probe__slow", {"seconds": 1, "text": "done"})),
             reply(text("it is the deploy")),
@@ -110,7 +110,9 @@ async def test_a_queued_message_hurries_nothing(tmp_path: Path) -> None:
 
 
 async def test_within_a_second_of_a_stop_the_card_says_what_it_waits_for(tmp_path: Path) -> None:
-    async with story(tmp_path, more='[tools."probe__hold_write"]\ntimeout_s = 25', rate_factor=1) as room:
+    async with story(
+        tmp_path, more='[tools."probe__hold_write"]\ntimeout_s = 25', rate_factor=1, own_probe=True
+    ) as room:
         room.model.script(reply(held(room, "v", "probe__hold_write"), held(room, "w", "probe__hold_write")))
         await ask(room)
         await until_reached(room, "v", "w")
@@ -127,7 +129,7 @@ async def test_within_a_second_of_a_stop_the_card_says_what_it_waits_for(tmp_pat
 
 
 async def test_every_call_of_a_stopped_batch_has_one_result_for_the_next_request(tmp_path: Path) -> None:
-    async with story(tmp_path) as room:
+    async with story(tmp_path, own_probe=True) as room:
         room.model.script(
             reply(
                 call("probe__fast", {"text": "a"}),

@@ -310,7 +310,7 @@ async def test_a_turn_that_takes_too_long_while_generating_fails_and_says_why(tm
 async def test_a_turn_that_takes_too_long_while_acting_fails_once_its_calls_have_ended(
     tmp_path: Path,
 ) -> None:
-    async with story(tmp_path, worker="turn_limit_s = 1") as room:
+    async with story(tmp_path, worker="turn_limit_s = 1", own_probe=True) as room:
         slow = call("probe__slow", {"seconds": 30, "text": "b"})
         room.model.script(reply(slow, held(room, "w", "probe__hold_write")))
         thread = await ask(room)
