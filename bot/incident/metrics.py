@@ -108,14 +108,16 @@ def _database(stretch: Stretch) -> Iterator[Column]:
     yield stretch.counter("database", "db_queries_total", reports, client="reports")
     outcomes = asked["stock"].outcomes
     yield from stretch.histogram("database", "db_query_duration_seconds", total + reports, outcomes)
-    held = np.round(np.minimum(shop.knob(Knob.STOCK_LEAK), STOCK_POOL))
+    held: Floats = np.minimum(shop.knob(Knob.STOCK_LEAK), float(STOCK_POOL)).round()
+    nobody: Floats = 0.0 * held
     for client, size, used, idle in (
-        ("checkout", CHECKOUT_POOL, np.round(shop.checkout_in_use), 0.0 * held),
+        ("checkout", CHECKOUT_POOL, np.round(shop.checkout_in_use), nobody),
         ("stock", STOCK_POOL, np.round(shop.stock_in_use), held),
     ):
         active: Floats = np.maximum(used - idle, 0.0)
         unused: Floats = np.maximum(size - active - idle, 0.0)
-        for state, number in (("active", active), ("idle in transaction", idle), ("idle", unused)):
+        states: dict[str, Floats] = {"active": active, "idle in transaction": idle, "idle": unused}
+        for state, number in states.items():
             yield stretch.gauge("database", "db_sessions", number, client=client, state=state)
 
 
