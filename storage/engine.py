@@ -22,6 +22,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Double
 
+from storage import sqlite_driver
 from storage.errors import DatabaseUnusable
 from storage.turnstile import Turnstile
 
@@ -141,11 +142,19 @@ def _sqlite(url: URL, *, read_only: bool) -> Database:
         raise DatabaseUnusable(
             f"there is no database at {url.database}: set DATABASE_URL to the one that is used"
         )
-    writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=60)
-    reader = create_async_engine(url, pool_size=4, max_overflow=4)
+    writer = create_async_engine(
+        url, pool_size=1, max_overflow=0, pool_timeout=60, connect_args=sqlite_driver.CONNECT_ARGS
+    )
+    reader = create_async_engine(url, pool_size=4, max_overflow=4, connect_args=sqlite_driver.CONNECT_ARGS)
+    for engine in (writer, reader):
+        event.listen(engine.sync_engine, "connect", _drive)
     prepare_sqlite(writer, writes=True)
     prepare_sqlite(reader, writes=False)
     return Database(writer, reader)
+
+
+def _drive(dbapi_connection: Any, _record: Any) -> None:
+    sqlite_driver.drive(dbapi_connection.driver_connection)
 
 
 def prepare_sqlite(engine: AsyncEngine, *, writes: bool) -> None:
