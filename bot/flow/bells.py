@@ -6,7 +6,7 @@ A spurious, doubled, late or lost one does nothing but cost time.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -20,11 +20,17 @@ class Topic(StrEnum):
     RECEIPTS = "receipts"
 
 
-class Bell:
-    """One bell with one listener."""
+LATE: Mapping[Topic, float] = {Topic.CARDS: 0.1, Topic.POSTS: 0.1, Topic.RECEIPTS: 0.1}
+"""Who shows what the records say looks so many seconds after a ring: several changes are shown as one, and
+the next turn of a steer, which must be quick, does not share the process with the showing of the last."""
 
-    def __init__(self) -> None:
+
+class Bell:
+    """One bell with one listener, who answers so many seconds after a ring."""
+
+    def __init__(self, late_s: float = 0.0) -> None:
         self._event = asyncio.Event()
+        self._late_s = late_s
 
     def ring(self) -> None:
         """Wake the listener, now or when it next waits."""
@@ -37,6 +43,8 @@ class Bell:
                 await self._event.wait()
         except TimeoutError:
             return False
+        if self._late_s:
+            await asyncio.sleep(self._late_s)
         self._event.clear()
         return True
 
@@ -45,7 +53,7 @@ class Bells:
     """All bells of one process."""
 
     def __init__(self) -> None:
-        self._topics: defaultdict[Topic, Bell] = defaultdict(Bell)
+        self._topics = {topic: Bell(LATE.get(topic, 0.0)) for topic in Topic}
         self._turns: dict[str, Bell] = {}
 
     def of(self, topic: Topic) -> Bell:

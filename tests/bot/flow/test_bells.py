@@ -77,3 +77,15 @@ async def test_ringing_for_a_turn_that_nobody_runs_here_does_nothing() -> None:
     bells.ring_turn("a")
     bells.ring_turn("never")
     assert not await bell.wait(0.01)
+
+
+async def test_who_shows_changes_lets_some_gather_and_misses_none() -> None:
+    bells = Bells()
+    cards = bells.of(Topic.CARDS)
+    waiting = asyncio.create_task(cards.wait())
+    bells.ring(Topic.CARDS)
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    bells.ring(Topic.CARDS)
+    assert await waiting is True
+    assert await cards.wait(0.01) is False
