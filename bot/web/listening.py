@@ -7,7 +7,7 @@ import socket
 
 from bot.errors import Unusable
 
-BACKLOG = 128
+BACKLOG = 1024  # a burst of events waits to be taken; one that overflows tries again a second later
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -9,7 +9,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from bot.errors import Unusable
-from bot.web.listening import why_not
+from bot.web.listening import BACKLOG, why_not
 from bot.web.metrics import CONTENT_TYPE, Metric, render
 
 log = structlog.get_logger()
@@ -20,7 +20,6 @@ Reasons = Callable[[], list[str]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LARGEST_BODY = 1_048_576  # Slack's events and Alertmanager's groups stay far below
-BACKLOG = 1024  # a burst of events waits to be taken; one that overflows tries again a second later
 SHUTDOWN_S = 5.0  # an open request may end, a probe that never does may not hold us
 
 
@@ -83,7 +82,10 @@ class Server:
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:
-            site = web.SockSite(runner, listener) if listener else web.TCPSite(runner, host, port)
+            if listener:
+                site: web.BaseSite = web.SockSite(runner, listener, backlog=BACKLOG)
+            else:
+                site = web.TCPSite(runner, host, port, backlog=BACKLOG)
             await site.start()
         except OSError as error:
             await runner.cleanup()
