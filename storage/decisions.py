@@ -12,9 +12,9 @@ from core import policy as policies
 from core.arrivals import PEOPLE_SOURCES, Addressed, AuthorRole, Marker, Source
 from core.inbox import FATE, RECEIPT, WISHES, Fate
 from core.policy import Effect, Policy, Situation, Verdict
-from storage import cards, outbox, steps
+from storage import cards, outbox
 from storage.engine import db_now
-from storage.fence import Fence, lock
+from storage.fence import lock
 from storage.tables import conversations, inbox, tombstones, turns
 
 GATHER_AT_MOST = 10
@@ -168,7 +168,11 @@ async def _steer(
 async def _stop(
     tx: AsyncConnection, row: Row[Any], conversation: Row[Any], verdict: Verdict, told: str | None
 ) -> None:
-    """Set the tombstone: on the turn that runs, else on the messages stored before it."""
+    """Set the tombstone: on the turn that runs, else on the messages stored before it.
+
+    Between two turns of the same work the tombstone waits for the next one, which ends at once: so the stop
+    is on record, and the card says it.
+    """
     await tx.execute(
         tombstones.insert().values(
             inbox_seq=row.seq,
@@ -184,13 +188,10 @@ async def _stop(
         await cards.want(tx, conversation.active_turn, urgent=True)
         return
     await unread_to_context(tx, row.conversation_id, row.seq)
-    if conversation.resume_turn is not None:
-        last = Fence(row.conversation_id, conversation.token, conversation.resume_turn)
-        await steps.give_up_batch(tx, last)
     await tx.execute(
         update(conversations)
         .where(conversations.c.id == row.conversation_id)
-        .values(resume_turn=None, resume_since=None, gathering_since=None, not_before=0)
+        .values(gathering_since=None, not_before=0)
     )
 
 

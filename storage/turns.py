@@ -20,7 +20,7 @@ from storage import cards, steps, transcripts
 from storage.engine import db_now
 from storage.fence import Fence, pass_through
 from storage.statements import new_id
-from storage.tables import conversations, inbox, settlements, turns
+from storage.tables import conversations, inbox, settlements, tombstones, turns
 
 KEEPS_CARD = frozenset({Reason.DRAINED, Reason.STALE})
 """A turn that goes on after these takes its predecessor's card message over, whatever was committed."""
@@ -68,7 +68,10 @@ async def start(
     goal = before.goal if before is not None else goal_of(wishes[0].text)
     await _insert_turn(tx, turn, worker=worker, conversation=conversation, before=before, goal=goal)
     await _take_or_make_card(tx, turn, before)
-    open_batch = await _open_batch(tx, turn, conversation, wishes)
+    if before is not None and await _is_stopped_already(tx, turn, before):
+        wishes = []  # what was written after the stop belongs to the next turn
+        await steps.give_up_batch(tx, turn)
+    open_batch = await _open_batch(tx, turn, wishes)
     if not open_batch:
         await _show_messages(tx, turn, wishes, notices)
     await tx.execute(
@@ -174,9 +177,20 @@ async def _take_or_make_card(tx: AsyncConnection, turn: Fence, before: Row[Any] 
     await tx.execute(update(turns).where(turns.c.id == turn.turn_id).values(card_id=card_id))
 
 
-async def _open_batch(
-    tx: AsyncConnection, turn: Fence, conversation: Row[Any], wishes: Sequence[Row[Any]]
-) -> tuple[OpenCall, ...]:
+async def _is_stopped_already(tx: AsyncConnection, turn: Fence, before: Row[Any]) -> bool:
+    """Whether somebody stopped the work between two turns; the tombstone then names this one."""
+    unnamed = (
+        tombstones.c.conversation_id == turn.conversation_id,
+        tombstones.c.turn_id.is_(None),
+        tombstones.c.inbox_seq > before.read_up_to,
+    )
+    stops = list((await tx.execute(select(tombstones.c.inbox_seq).where(*unnamed))).scalars())
+    await tx.execute(update(tombstones).where(*unnamed).values(turn_id=turn.turn_id))
+    await tx.execute(update(inbox).where(inbox.c.seq.in_(stops)).values(turn_id=turn.turn_id))
+    return bool(stops)
+
+
+async def _open_batch(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]]) -> tuple[OpenCall, ...]:
     """The batch to go on with; when a steer waits it is closed without running anything again."""
     rows = await transcripts.batch(tx, turn.conversation_id)
     if rows and any(wish.effect == Effect.STEER for wish in wishes):

@@ -6,7 +6,7 @@ import pytest
 
 from core.arrivals import Addressed, AuthorRole, Edit, Marker, Source
 from core.policy import Effect
-from core.signals import Signal
+from core.signals import Held, Signal
 from storage import signals
 from storage import tables as t
 from storage.errors import Signalled
@@ -244,11 +244,27 @@ async def test_a_stop_between_two_turns_ends_the_work_and_leaves_no_batch_open(w
     await world.loses_its_worker()
     await world.reaps()
     await world.stops()
+    turn = await world.starts()
+    assert turn.open_calls == ()
     assert {row.outcome for row in await world.rows(t.calls)} == {"unknown"}
     assert {row.closed for row in await world.rows(t.calls)} == {True}
+    assert await world.probes(turn) == Held(Signal.STOP, "Ana")
+    await world.cut(turn, Signal.STOP, by="Ana")
+    assert await world.reasons() == ["stale", "stopped"]
     assert await world.claims() is None
-    conversation = await world.conversation()
-    assert (conversation.resume_turn, conversation.resume_since) == (None, None)
+
+
+async def test_what_is_written_after_such_a_stop_is_left_for_the_next_turn(world: World) -> None:
+    turn = await world.begins()
+    await world.cut(turn, Signal.DRAIN)
+    await world.stops()
+    later = await world.says("something else", "Ben")
+    stopped = await world.starts()
+    assert await world.fate(later) == "waiting"
+    await world.cut(stopped, Signal.STOP, by="Ana")
+    assert await world.fate(later) == "waiting"
+    await world.starts()
+    assert await world.fate(later) == "read"
 
 
 async def test_what_comes_after_such_a_stop_runs_nothing_of_it_again(world: World) -> None:

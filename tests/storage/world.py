@@ -15,7 +15,18 @@ from core.settle import Ending
 from core.signals import Held, Signal
 from core.tools import CallResult, Outcome, ToolClass
 from core.usage import Usage
-from storage import cards, conversations, decisions, inbox, outbox, receipts, settlements, steps, turns
+from storage import (
+    cards,
+    conversations,
+    decisions,
+    inbox,
+    outbox,
+    receipts,
+    settlements,
+    signals,
+    steps,
+    turns,
+)
 from storage import tables as t
 from storage.conversations import Claimed
 from storage.decisions import Decided
@@ -185,6 +196,10 @@ class World:
             seen=turn.seen,
             bookings=bookings,
         )
+
+    async def probes(self, turn: StartedTurn) -> Held | None:
+        """What a probe of the turn finds."""
+        return await self.database.read(signals.first_held, turn.fence)
 
     async def cut(self, turn: StartedTurn, signal: Signal, by: str = "Ben", **changes: Any) -> Ending:
         """The turn is cut by a signal."""
