@@ -17,7 +17,7 @@ SIGNS = {LineState.RUNNING: "", LineState.DONE: "✓", LineState.NOTED: "!"}
 def draw_card(card: Card, ref: str, viewer: str) -> Html:
     """The whole card, or one line once another card has taken over."""
     if card.shrunk:
-        return tag("div", tag("span", "·", class_="sign"), _one_line(card), class_="card shrunk")
+        return tag("div", _one_line(card), class_="card shrunk")
     live = card.state is CardState.LIVE
     return tag(
         "div",

@@ -190,7 +190,7 @@ def _welcome(page: Page) -> Html:
         pick if len(options) > 1 else None,
         method="post",
         action="/begin",
-        class_="start",
+        class_="begin",
     )
     return tag(
         "section",
@@ -214,7 +214,7 @@ def _side(page: Page) -> Html:
 def _tries(page: Page) -> Html:
     buttons = [
         ("reply", "Reply now", "A steer in the middle of the batch, in your name."),
-        ("guest", "Reply as a guest", "Gus is refused, and only he is told."),
+        ("guest", "Reply as a guest", "Gus is refused, and only he is told: be Gus to see it."),
     ]
     if page.process.kill and page.process.restart:
         buttons += [

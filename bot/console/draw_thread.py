@@ -14,9 +14,9 @@ from bot.console.people import BY_ID, Person
 from bot.console.rows import Kind, Message, PrivateNote
 
 RECEIPTS = {
-    "eyes": ("👀", "taken"),
-    "clock4": ("🕓", "queued for later"),
-    "white_check_mark": ("✅", "read, and acted on"),
+    "eyes": ("◉", "taken"),
+    "clock4": ("◷", "queued for later"),
+    "white_check_mark": ("✓", "read, and acted on"),
 }
 MENTION = re.compile(r"(@\w+)")
 

@@ -14,6 +14,7 @@ from bot.console import people
 from bot.console.channel import Channel
 from bot.console.draw_page import address
 from bot.console.guard import Handler, guarded
+from bot.console.html import tag
 from bot.console.people import Person
 from bot.console.preview import draw_foresight, foresee
 from bot.console.records_port import Inside
@@ -102,7 +103,7 @@ class ConsoleWeb:
         form = await request.post()
         words, viewer = str(form.get("text", ""))[:LONGEST_WORDS], _viewer(form)
         if not words.strip():
-            return _html("")
+            return _html(tag("p", "What your words would do is told here while you type."))
         thread = str(form["thread"]) if form.get("thread") else None
         return _html(draw_foresight(await foresee(self._inside, viewer, words, thread), viewer))
 

@@ -48,7 +48,7 @@
       const response = event.detail?.ctx?.response;
       if (event.target === words.form && (response?.status ?? 500) < 300) {
         words.value = "";
-        $("preview").replaceChildren();
+        htmx.trigger(words, "input");
         follow = true;
         grow();
         toEnd();
