@@ -152,8 +152,11 @@ async def test_a_stop_while_an_overloaded_model_is_waited_for_counts_at_once(tmp
 
 async def test_a_stop_after_the_end_is_told_so_and_starts_nothing(tmp_path: Path) -> None:
     async with story(tmp_path) as room:
-        room.model.script(reply(text("it is the deploy")))
+        room.model.script(reply(held(room, "r")), reply(text("it is the deploy")))
         thread = await ask(room)
+        await until_reached(room, "r")
+        await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=30)
+        release(room, "r")
         await room.until_settled("completed")
         await reply_to(room, thread, "!stop", "Ben")
         [said] = await until_told(room, "Ben")
@@ -166,7 +169,7 @@ async def test_a_stop_after_the_end_is_told_so_and_starts_nothing(tmp_path: Path
         assert "already ended" in said.text
         await press_stop(room, "Cleo", version=live)
         assert len(await until_told(room, "Cleo", 2)) == 2
-        assert len(room.model.requests) == 1
+        assert len(room.model.requests) == 2
 
 
 async def test_two_stops_are_one_and_the_second_does_no_harm(tmp_path: Path) -> None:
