@@ -34,6 +34,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[policy]]", sections.PolicyEntry),
     ("[tools.prometheus]", tool_sections.PrometheusSection),
     ("[tools.logs]", tool_sections.LogsSection),
+    ("[tools.http]", tool_sections.HttpSection),
     ("[tools.runbooks]", tool_sections.RunbooksSection),
     ("[tools.deploys]", tool_sections.DeploysSection),
     ("[tools.NAME]", tool_sections.ToolSection),

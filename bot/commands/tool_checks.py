@@ -12,7 +12,13 @@ from bot.settings import Settings
 
 def tool_checks() -> list[tuple[str, Check]]:
     """Names and checks in the order of the report."""
-    return [("Prometheus", _prometheus), ("logs", _logs), ("runbooks", _runbooks), ("deploys", _deploys)]
+    return [
+        ("Prometheus", _prometheus),
+        ("logs", _logs),
+        ("HTTP probe", _http),
+        ("runbooks", _runbooks),
+        ("deploys", _deploys),
+    ]
 
 
 async def _prometheus(settings: Settings) -> list[Finding]:
@@ -50,6 +56,29 @@ async def _logs(settings: Settings) -> list[Finding]:
     finally:
         await api.close()
     return [Finding.ok(name, f"{len(labels)} labels in the last hours")]
+
+
+async def _http(settings: Settings) -> list[Finding]:
+    from bot.tools.http_address import Allowed, NotAllowed  # noqa: PLC0415
+    from bot.tools.http_fetch import resolved  # noqa: PLC0415
+
+    name, section = "HTTP probe", settings.file.tools.http
+    if not section.hosts:
+        return [Finding.off(name, "set hosts in [tools.http]")]
+    allowed, faults = Allowed(section.hosts, section.networks), []
+    for host in section.hosts:
+        try:
+            target = allowed.target(f"http://{host}/")
+            if target.address is None:
+                allowed.addresses(target, await resolved(target.host, target.port))
+        except NotAllowed as refusal:
+            faults.append(str(refusal).partition(" and is not probed")[0])
+        except OSError:
+            faults.append(f"{host} does not resolve")
+    if faults:
+        mend = "correct hosts in [tools.http], or add a private network to networks"
+        return [Finding.failed(name, f"{', '.join(faults)}; {mend}")]
+    return [Finding.ok(name, f"{len(section.hosts)} hosts")]
 
 
 async def _runbooks(settings: Settings) -> list[Finding]:

@@ -26,6 +26,10 @@ def built_in_providers(settings: Settings) -> list[Provider]:
         found.append(PrometheusProvider(tools.prometheus.url))
     if tools.logs.url:
         found.append(LogsProvider(tools.logs.url, tools.logs.org))
+    if tools.http.hosts:
+        from bot.tools.http_probe import HttpProvider  # noqa: PLC0415 - reading certificates loads slowly
+
+        found.append(HttpProvider(tools.http.hosts, tools.http.networks))
     if tools.runbooks.folder:
         found.append(RunbooksProvider(settings.path(tools.runbooks.folder)))
     if tools.deploys.repository:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field, model_validator
+import re
+from ipaddress import ip_address, ip_network
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from bot.settings.values import HttpUrl, Name, Seconds, Section
 from core.tools import ToolClass, ToolOverride
+
+_HOST = re.compile(
+    r"([a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE
+)
+LARGEST_PORT = 65_535
 
 
 class ToolSection(Section):
@@ -43,6 +51,43 @@ class PrometheusSection(Section):
     )
 
 
+class HttpSection(Section):
+    """The hosts that may be probed over HTTP."""
+
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="`host` (ports 80 and 443) or `host:port` that may be probed; none: off.",
+    )
+    networks: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="Private networks like `10.0.0.0/8` in which a listed name may lie. A private address "
+        "that is listed itself, as `10.0.0.5:8080`, needs none.",
+    )
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            found = _HOST.fullmatch(host)
+            if found is None or int(found[2] or 1) > LARGEST_PORT or not _is_host(found[1]):
+                raise ValueError(
+                    f'holds "{host}", which is no bare host such as status.example.com or 10.0.0.5:8080'
+                )
+        return hosts
+
+    @field_validator("networks")
+    @classmethod
+    def _are_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for network in networks:
+            try:
+                ip_network(network)
+            except ValueError:
+                raise ValueError(f'holds "{network}", which is no network such as 10.0.0.0/8') from None
+        return networks
+
+
 class LogsSection(Section):
     """The logs to search: anything that speaks Loki's HTTP API."""
 
@@ -76,9 +121,21 @@ class ToolSections(Section):
 
     prometheus: PrometheusSection = PrometheusSection()
     logs: LogsSection = LogsSection()
+    http: HttpSection = HttpSection()
     runbooks: RunbooksSection = RunbooksSection()
     deploys: DeploysSection = DeploysSection()
 
     def overrides(self) -> dict[str, ToolOverride]:
         """The overrides by tool name."""
         return {name: section.override() for name, section in (self.__pydantic_extra__ or {}).items()}
+
+
+def _is_host(text: str) -> bool:
+    """Whether it is a name, or an address in its ordinary form: `10.5` and `0x7f.1` are neither."""
+    if not text.startswith("[") and not re.search(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$", text, re.IGNORECASE):
+        return ".." not in text
+    try:
+        ip_address(text.strip("[]"))
+    except ValueError:
+        return False
+    return True

@@ -203,6 +203,7 @@ def test_the_doctor_names_each_thing_that_does_not_work_and_its_mend(
     (tmp_path / "watchkeeper.toml").write_text(
         '[tools.prometheus]\nurl = "http://127.0.0.1:9"\n'
         '[tools.logs]\nurl = "http://127.0.0.1:9"\n'
+        '[tools.http]\nhosts = ["localhost:9"]\n'
         '[tools.runbooks]\nfolder = "none"\n[tools.deploys]\nrepository = "none"\n'
         '[[mcp]]\nname = "gone"\ncommand = ["no-such-program"]\n'
     )

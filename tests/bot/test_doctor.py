@@ -83,6 +83,7 @@ async def test_everything_that_works_is_said_to_work(
     findings = await found(
         tmp_path,
         f'[tools.prometheus]\nurl = "{prometheus}"\n[tools.logs]\nurl = "{loki.url}"\n'
+        f'[tools.http]\nhosts = ["127.0.0.1:9", "localhost:9"]\nnetworks = ["127.0.0.0/8", "::1/128"]\n'
         f'[tools.runbooks]\nfolder = "runbooks"\n[tools.deploys]\nrepository = "app"\n'
         f'[[mcp]]\nname = "probe"\ncommand = {command}\n',
         SLACK_API_URL=slack.api_url,
@@ -100,6 +101,7 @@ async def test_everything_that_works_is_said_to_work(
             "model",
             "Prometheus",
             "logs",
+            "HTTP probe",
             "runbooks",
             "deploys",
             "tool server probe",
@@ -174,6 +176,12 @@ async def test_a_loki_that_wants_a_tenant_is_told_with_the_key_to_set(
     assert (await found(tmp_path, toml + 'org = "shop"\n'))["logs"] == Finding.ok(
         "logs", "1 labels in the last hours"
     )
+
+
+async def test_a_name_that_may_not_be_probed_is_told_with_the_key_to_set(tmp_path: Path) -> None:
+    finding = (await found(tmp_path, '[tools.http]\nhosts = ["localhost:9"]\n'))["HTTP probe"]
+    assert finding.state is State.FAILED
+    assert "which is loopback; correct hosts in [tools.http], or add a private network" in finding.words
 
 
 async def test_folders_that_are_not_there_are_told_with_the_key_to_set(tmp_path: Path) -> None:

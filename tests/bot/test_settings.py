@@ -165,6 +165,21 @@ def test_a_variable_that_cannot_be_used_is_refused_by_name(
             "[tools.prometheus]\nurls = 1",
             'watchkeeper.toml, [tools.prometheus]: unknown key "urls"; did you mean "url"?',
         ),
+        (
+            '[tools.http]\nhosts = ["http://a/"]',
+            'watchkeeper.toml, [tools.http]: hosts holds "http://a/", which is no bare host such as '
+            "status.example.com or 10.0.0.5:8080",
+        ),
+        (
+            '[tools.http]\nhosts = ["127.1:80"]',
+            'watchkeeper.toml, [tools.http]: hosts holds "127.1:80", which is no bare host such as '
+            "status.example.com or 10.0.0.5:8080",
+        ),
+        (
+            '[tools.http]\nnetworks = ["10.0.0.1/8"]',
+            'watchkeeper.toml, [tools.http]: networks holds "10.0.0.1/8", which is no network such as '
+            "10.0.0.0/8",
+        ),
         ('[worker]\npoll_s = "1"', 'watchkeeper.toml, [worker]: poll_s should be a number, not "1"'),
         ("[worker]\npoll_s = true", "watchkeeper.toml, [worker]: poll_s should be a number, not true"),
         ("[worker]\npoll_s = 0", "watchkeeper.toml, [worker]: poll_s should be greater than 0, not 0"),
