@@ -257,3 +257,22 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
         timeout=30,
     )
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_a_bot_that_has_not_begun_ends_it_quietly(tmp_path: Path, number: signal.Signals) -> None:
+    program = (
+        "import bot.commands.serve as s, os, sys\n"
+        f"s.load = lambda *_: os.kill(os.getpid(), {int(number)})\n"
+        "from bot.cli import run\n"
+        "sys.exit(run(['serve']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=bare_environment(),
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
