@@ -37,12 +37,12 @@ RULES = (
         "CheckoutLatencyHigh",
         "histogram_quantile(0.99, sum by (service, le) "
         '(rate(http_request_duration_seconds_bucket{service="checkout"}[5m]))) > 2',
-        120.0,
+        600.0,
         "page",
         "checkout p99 above 2 s",
     ),
-    Rule("CheckoutErrorsHigh", _failing("checkout"), 60.0, "page", "checkout errors above 5 %"),
-    Rule("GatewayErrorsHigh", _failing("gateway"), 60.0, "page", "gateway errors above 5 %"),
+    Rule("CheckoutErrorsHigh", _failing("checkout"), 300.0, "page", "checkout errors above 5 %"),
+    Rule("GatewayErrorsHigh", _failing("gateway"), 300.0, "page", "gateway errors above 5 %"),
     Rule("TargetDown", "up == 0", 60.0, "ticket", "Prometheus cannot scrape a service"),
 )
 

@@ -72,9 +72,9 @@ TRUTHS: Mapping[str, Truth] = {
         mend="limit or move the search-indexer",
     ),
     "nothing_wrong": Truth(
-        cause="nothing: latency, errors and resources are as on any day",
+        cause="nothing is wrong: latency, errors and resources are as on any day",
         culprit="",
-        names=(("nothing", "healthy", "no sign", "normal", "false alarm"),),
+        names=(("nothing is wrong", "nothing wrong", "healthy", "false alarm", "no fault", "as usual"),),
         right_hint="is it slow at all? compare with yesterday",
         wrong_hint="roll back checkout, it was deployed just now",
         mend="look at the alert rule",

@@ -13,6 +13,8 @@ from bot.incident.samples import Samples
 from bot.incident.scenarios import SCENARIOS
 from bot.incident.story import Story
 
+OLDEST_S = 14 * 86_400.0  # a story is computed from its beginning, which takes longer with each day
+
 
 class Incident:
     """One story at a time. Everything that serves it asks here at every request."""
@@ -73,15 +75,12 @@ class Incident:
 
     @classmethod
     def load(cls, path: Path, clock: Callable[[], float] = time.time) -> Incident | None:
-        """The story that was kept; None when there is none that can be told."""
+        """The story that was kept; None when there is none that can be told, or it began weeks ago."""
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            return cls(
-                str(kept["scenario"]),
-                int(kept["seed"]),
-                float(kept["began_at"]),
-                float(kept["speed"]),
-                clock,
-            )
+            began_at = float(kept["began_at"])
+            if not -OLDEST_S < began_at - clock() < OLDEST_S:
+                return None
+            return cls(str(kept["scenario"]), int(kept["seed"]), began_at, float(kept["speed"]), clock)
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -35,7 +35,9 @@ def loki_routes(incident: Incident) -> list[web.RouteDef]:
             start, end = _bounds(request, incident.now())
             limit, step = _limit(request), _step(request, end - start)
         except LogqlError as error:
-            return web.Response(text=str(error), status=400)
+            return web.Response(
+                body=str(error).encode(errors="replace"), content_type="text/plain", status=400
+            )
         story, now = incident.story, incident.now()
         if query.count_s:
             data = await asyncio.to_thread(_matrix, story, query, (start, min(end, now)), step)

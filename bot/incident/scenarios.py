@@ -19,7 +19,7 @@ from bot.incident.story import Effect, Knob, Notice, Scenario
 LATENCY = "checkout p99 above 2 s"
 ERRORS = "checkout errors above 5 %"
 
-# A crawler that asks for pages which were never there, and a machine learning of thumbnails: no harm done.
+# A crawler that asks for pages which were never there, and a busy image-resizer: no harm done.
 CRAWLER = Effect(Knob.CRAWLER, 9.0, since=-52, ramp=1, until=-44)
 THUMBNAILS = Effect(Knob.RESIZER_CORES, 0.9, since=-70, ramp=4, until=-20)
 FALSE_LEADS = (CRAWLER, THUMBNAILS)
@@ -38,20 +38,20 @@ BAD_DEPLOY = Scenario(
 EXHAUSTED_POOL = Scenario(
     name="exhausted_pool",
     alert=LATENCY,
-    effects=(Effect(Knob.STOCK_LEAK, 21.0, since=-58, ramp=48), *FALSE_LEADS),
+    effects=(Effect(Knob.STOCK_LEAK, 21.0, since=-47, ramp=48), *FALSE_LEADS),
     changes=(GATEWAY_LOGS_ITS_HOST,),
     notices=(
         Notice(
-            "stock", "info", "flag changed", -58.5, fields=(("flag", "reservation_sweep"), ("value", "on"))
+            "stock", "info", "flag changed", -47.5, fields=(("flag", "reservation_sweep"), ("value", "on"))
         ),
         Notice(
-            "stock", "info", "reservation sweep done", -58, every=2.4, fields=(("freed", 0), ("batch", 200))
+            "stock", "info", "reservation sweep done", -47, every=2.4, fields=(("freed", 0), ("batch", 200))
         ),
         Notice(
             "database",
             "warn",
             "session idle in transaction for more than 300 s",
-            -52,
+            -41,
             every=2.4,
             fields=(("client", "stock"), ("statement", "select from reservations")),
         ),
@@ -62,8 +62,8 @@ SLOW_DEPENDENCY = Scenario(
     name="slow_dependency",
     alert=LATENCY,
     effects=(
-        Effect(Knob.PAYMENTS_LATENCY, 11.0, since=-12, ramp=3),
-        Effect(Knob.PAYMENTS_ERRORS, 0.015, since=-12, ramp=3),
+        Effect(Knob.PAYMENTS_LATENCY, 11.0, since=-13, ramp=3),
+        Effect(Knob.PAYMENTS_ERRORS, 0.015, since=-13, ramp=3),
         *FALSE_LEADS,
     ),
     changes=(CHECKOUT_ROUNDS, GATEWAY_LOGS_ITS_HOST),

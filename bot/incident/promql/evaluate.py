@@ -123,7 +123,9 @@ class Evaluator:
         count = int(np.floor((float(moments.max()) - first) / step)) + 1
         if count > 100_000:
             raise PromqlError(TOO_MANY)
-        inner = Evaluator(self.series, first + step * np.arange(max(count, 0)), self.start, self.end)
+        if count < 1:  # the range lies between two steps
+            return []
+        inner = Evaluator(self.series, first + step * np.arange(count), self.start, self.end)
         found = inner.value(node.inner)
         rows = found if isinstance(found, list) else [_everywhere(found)]
         return [(row.labels, inner.steps[row.there], row.values[row.there]) for row in rows]

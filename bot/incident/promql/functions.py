@@ -13,6 +13,7 @@ from bot.incident.patterns import BadPattern, compiled
 from bot.incident.promql.errors import PromqlError
 from bot.incident.promql.values import Row, Truths, Vector, Window, distinct, without_name
 
+LATEST = 2.0e11  # seconds that a calendar knows
 BLOCK = 2_000_000  # numbers gathered at once
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -204,7 +205,12 @@ CALENDAR: Mapping[str, Callable[[datetime], int]] = {
 def calendar(name: str, values: Floats) -> Floats:
     """Hour, minute, day… of epoch seconds, in UTC."""
     part = CALENDAR[name]
-    return np.array([part(datetime.fromtimestamp(each, UTC)) for each in values], dtype=np.float64)
+    known = np.isfinite(values) & (np.abs(values) < LATEST)
+    found = [
+        part(datetime.fromtimestamp(each, UTC)) if here else np.nan
+        for each, here in zip(values, known, strict=True)
+    ]
+    return np.array(found, dtype=np.float64)
 
 
 def rounded(values: Floats, to: Floats) -> Floats:

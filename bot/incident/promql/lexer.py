@@ -60,6 +60,6 @@ def unquoted(string: str) -> str:
         code = match[1]
         if code[0] in "ux":
             return chr(int(code[1:], 16))
-        return chr(int(code, 8)) if code.isdigit() else _ESCAPED.get(code, code)
+        return chr(int(code, 8)) if len(code) == 3 else _ESCAPED.get(code, code)
 
     return _ESCAPE.sub(plain, string[1:-1])

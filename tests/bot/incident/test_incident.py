@@ -20,7 +20,7 @@ def git(folder: Path, *arguments: str) -> str:
 def test_a_story_that_was_kept_is_told_on_after_a_restart(tmp_path: Path) -> None:
     told = Incident("bad_deploy", 3, EVENING, 2.0)
     told.save(tmp_path / "incident.json")
-    again = Incident.load(tmp_path / "incident.json")
+    again = Incident.load(tmp_path / "incident.json", clock=lambda: EVENING + 86_400)
     assert again is not None
     assert again.story == told.story
 
@@ -30,6 +30,11 @@ def test_a_file_that_is_missing_or_broken_gives_no_story(tmp_path: Path) -> None
         if text is not None:
             (tmp_path / "incident.json").write_text(text)
         assert Incident.load(tmp_path / "incident.json") is None
+
+
+def test_a_story_that_began_weeks_ago_is_over(tmp_path: Path) -> None:
+    Incident("bad_deploy", 3, EVENING).save(tmp_path / "incident.json")
+    assert Incident.load(tmp_path / "incident.json", clock=lambda: EVENING + 15 * 86_400) is None
 
 
 def test_drawing_finds_every_scenario_in_the_end() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bot.incident.samples import CHUNK, Samples
+from bot.incident.samples import CHUNK, KEPT, Samples
 from bot.incident.scenarios import SCENARIOS
 from bot.incident.story import TICK_S
 from tests.bot.incident.stories import EVENING, story, value
@@ -30,6 +30,18 @@ def test_it_does_not_matter_in_how_many_pieces_a_story_was_computed() -> None:
     for one, two in zip(at_once.upto(later), by_and_by.upto(later), strict=True):
         assert one.labels == two.labels
         assert np.array_equal(one.values, two.values), one.labels
+
+
+def test_a_story_that_is_told_for_days_keeps_two_of_them_and_counts_on() -> None:
+    days = Samples(story("bad_deploy")), Samples(story("bad_deploy"))
+    for hours in range(0, 60, 7):
+        days[0].upto(EVENING + hours * 3_600)
+    one, two = (each.upto(EVENING + 60 * 3_600) for each in days)
+    assert {len(each.times) for each in one if each.ended == np.inf} == {KEPT}
+    for left, right in zip(one, two, strict=True):
+        assert left.labels == right.labels
+        assert np.array_equal(left.values, right.values)
+        assert np.array_equal(left.times, right.times)
 
 
 def test_another_seed_gives_other_numbers() -> None:
