@@ -74,7 +74,7 @@ TRUTHS: Mapping[str, Truth] = {
     "nothing_wrong": Truth(
         cause="nothing is wrong: latency, errors and resources are as on any day",
         culprit="",
-        names=(("nothing is wrong", "nothing wrong", "healthy", "false alarm", "no fault", "as usual"),),
+        names=(("nothing is wrong", "nothing wrong", "healthy", "false alarm", "no fault"),),
         right_hint="is it slow at all? compare with yesterday",
         wrong_hint="roll back checkout, it was deployed just now",
         mend="look at the alert rule",
