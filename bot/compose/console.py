@@ -13,12 +13,13 @@ import structlog
 from aiohttp import web
 
 from bot.compose import service
+from bot.compose.incident import BundledIncident, has_own_world
 from bot.compose.platform import Inside
 from bot.console import records_port
 from bot.console.channel import Channel
 from bot.console.chat import ConsoleChat
 from bot.console.people import RESPONDERS
-from bot.console.records_port import Opening, Process, Stage, Standing
+from bot.console.records_port import Opening, Process, Standing
 from bot.console.say import Mouth
 from bot.console.web import ConsoleWeb
 from bot.errors import Unusable
@@ -29,25 +30,24 @@ from storage.engine import Database
 log = structlog.get_logger()
 
 CARD_INTERVAL_S = 0.3
-SCRIPTED = "rehearsal"
+SCRIPTED = "(scripted)"
 
 
 async def run(settings: Settings, listener: socket.socket | None, restart_code: int | None) -> int:
     """Run until a signal ends it; returns the exit code, `restart_code` when the page asked for that."""
-    console = await platform(settings, supervised=restart_code is not None)
-    code = await service.run(settings, console, listener)
-    return restart_code if console.restarts and restart_code is not None else code
-
-
-async def platform(settings: Settings, *, supervised: bool = False) -> ConsolePlatform:
-    """The console with its channel open; raises Unusable where there is no file to put it beside."""
     path = settings.env.database.path
     if path is None:
         raise Unusable(
             "DATABASE_URL: `watchkeeper local` keeps its records in SQLite; unset it or name a SQLite file"
         )
+    bundled = None if has_own_world(settings) else await asyncio.to_thread(BundledIncident.open, path.parent)
+    if bundled is not None:
+        port = listener.getsockname()[1] if listener is not None else settings.env.port
+        settings = bundled.as_world(settings, port)
     channel = await Channel.open(path.with_name(f"{path.stem}.console.db"))
-    return ConsolePlatform(settings, channel, PlainStage(), supervised=supervised)
+    console = ConsolePlatform(settings, channel, bundled, supervised=restart_code is not None)
+    code = await service.run(settings, console, listener)
+    return restart_code if console.restarts and restart_code is not None else code
 
 
 class ConsolePlatform:
@@ -55,12 +55,14 @@ class ConsolePlatform:
 
     card_interval_s: float | None = CARD_INTERVAL_S
 
-    def __init__(self, settings: Settings, channel: Channel, stage: Stage, *, supervised: bool) -> None:
+    def __init__(
+        self, settings: Settings, channel: Channel, incident: BundledIncident | None, *, supervised: bool
+    ) -> None:
         self.restarts = False
         self._supervised = supervised
         self._settings = settings
         self._channel = channel
-        self._stage = stage
+        self._incident = incident
         self.chat = ConsoleChat(channel)
         self.responders = RESPONDERS
         self._web: ConsoleWeb | None = None
@@ -75,7 +77,7 @@ class ConsolePlatform:
             policy=self._settings.policy,
             responders=self.responders,
             process=self._process(inside.model_name),
-            stage=self._stage,
+            stage=self._incident or PlainStage(),
         )
         self._web = ConsoleWeb(self._channel, self._mouth, behind, self._settings.env.host)
 
@@ -83,6 +85,8 @@ class ConsolePlatform:
         """The pages, and what they ask for."""
         assert self._web is not None
         self._web.add_routes(app)
+        if self._incident is not None:
+            self._incident.add_routes(app)
 
     async def connect(self) -> None:
         """Hand in what was said when the last process ended before it could."""
@@ -103,7 +107,7 @@ class ConsolePlatform:
 
     def _process(self, model_name: str) -> Process:
         """Without a supervisor nobody would start this process again, so nothing here ends it."""
-        scripted = model_name == SCRIPTED
+        scripted = SCRIPTED in model_name
         if not self._supervised:
             return Process(model_name, scripted)
         return Process(model_name, scripted, kill=self._kill, restart=self._restart)
@@ -149,6 +153,6 @@ class PlainStage:
             "why is checkout slow?",
         )
 
-    def solution(self, begun_at: float) -> str | None:
+    def told(self) -> str:
         """Nobody knows."""
-        return None
+        return ""

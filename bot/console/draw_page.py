@@ -74,7 +74,7 @@ def _head() -> Html:
 
 
 def _top(page: Page) -> Html:
-    kind = "scripted, no key needed" if page.process.scripted else "language model"
+    kind = "no key needed" if page.process.scripted else "language model"
     mark = tag("img", src="/static/mark.svg", alt="", width=24, height=24)
     model = tag("span", tag("b", page.process.model_name), f" {kind}", class_="model")
     return tag(
@@ -221,6 +221,11 @@ def _tries(page: Page) -> Html:
             ("kill", "Kill the worker", "kill -9. Its supervisor restarts it; the lost turn is settled."),
             ("restart", "Restart", "SIGTERM: the turn is cut at a safe point, and resumed."),
         ]
+    reveal = None
+    if page.choices:
+        reveal = tag("p", tag("button", "What was it really?", type="button", class_="try reveal",
+                              hx_post="/reveal", hx_target="#truth"),
+                     tag("span", "Look once it has answered.", id="truth", aria_live="polite"))  # fmt: skip
     fields = joined(
         tag("input", type="hidden", name="as", value=page.viewer.id),
         tag("input", type="hidden", name="thread", value=page.thread),
@@ -233,6 +238,7 @@ def _tries(page: Page) -> Html:
                          hx_post=f"/try/{what}", hx_swap="none"), tag("span", words))
             for what, label, words in buttons
         ],
+        reveal,
         method="post",
         class_="tries",
     )  # fmt: skip

@@ -12,6 +12,7 @@ from bot.console.identity import US
 from bot.console.markdown import to_html
 from bot.console.people import BY_ID, Person
 from bot.console.rows import Kind, Message, PrivateNote
+from core.evidence import HEADING
 
 RECEIPTS = {
     "eyes": ("◉", "taken"),
@@ -92,7 +93,9 @@ def _ours(message: Message, viewer: Person) -> Html:
 
 def _what(message: Message) -> Html:
     if message.file is None:
-        return to_html(message.text)
+        answer, heading, cited = message.text.partition(f"\n{HEADING}\n")
+        folded = tag("details", tag("summary", "Calls cited"), to_html(cited), class_="cited")
+        return joined(to_html(answer), folded if heading else None)
     address = f"/files/{message.file}.png"
     picture = tag("img", src=address, alt=message.text or "Chart", loading="lazy")
     return tag("figure", tag("a", picture, href=address), tag("figcaption", message.text))

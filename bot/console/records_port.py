@@ -53,8 +53,8 @@ class Stage(Protocol):
         """Let it happen, and say how it is noticed."""
         ...
 
-    def solution(self, begun_at: float) -> str | None:
-        """The root cause of the incident that began then; None where it is not known."""
+    def told(self) -> str:
+        """Which fault it is, for a person who asks; "" where nobody knows."""
         ...
 
 

@@ -14,7 +14,7 @@ from bot.console import people
 from bot.console.channel import Channel
 from bot.console.draw_page import address
 from bot.console.guard import Handler, guarded
-from bot.console.html import tag
+from bot.console.html import joined, tag
 from bot.console.people import Person
 from bot.console.preview import draw_foresight, foresee
 from bot.console.records_port import Inside
@@ -59,6 +59,7 @@ class ConsoleWeb:
         add("POST", "/edit", self._edit)
         add("POST", "/delete", self._delete)
         add("POST", "/stop", self._stop)
+        add("POST", "/reveal", self._reveal)
         add("POST", "/try/{what:reply|guest|kill|restart}", self._try)
 
     def close(self) -> None:
@@ -158,6 +159,11 @@ class ConsoleWeb:
             case "restart" if process.restart:
                 _soon(process.restart)
         return _done(request, viewer, thread.ref)
+
+    async def _reveal(self, request: web.Request) -> web.Response:
+        """For a person who asks: what changes nothing is asked with a POST, so that no tool can read it."""
+        told = self._inside.stage.told()
+        return _html(joined("It was: ", tag("b", told)) if told else "Nobody knows.")
 
     async def _known(self, ref: str) -> Message:
         found = await self._channel.message(ref)

@@ -4,7 +4,14 @@
   const log = $("messages");
   const nearEnd = () => log && log.scrollHeight - log.scrollTop - log.clientHeight < 160;
   let follow = true;
-  const toEnd = () => { if (log && follow) log.scrollTop = log.scrollHeight; };
+  // To the end, but to the beginning of a message that is longer than the window.
+  const toEnd = () => {
+    if (!log || !follow) return;
+    const shown = [...log.children].filter((one) => !one.hidden);
+    const last = shown[shown.length - 1];
+    if (last && last.offsetHeight > log.clientHeight - 40) log.scrollTop = last.offsetTop - log.offsetTop - 12;
+    else log.scrollTop = log.scrollHeight;
+  };
   if (log) {
     log.addEventListener("scroll", () => { follow = nearEnd(); });
     new ResizeObserver(toEnd).observe(log);
