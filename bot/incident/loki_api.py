@@ -23,6 +23,7 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 Told = dict[str, object]
 
 USUAL, MOST = 100, 5_000
+MOST_BLOCKS = 2 * 288  # of five minutes each
 USUAL_S, LONGEST_S = 3_600.0, 31 * 86_400.0
 
 
@@ -134,7 +135,9 @@ def _matching(story: Story, query: LogQuery, block: int, start: float, end: floa
 
 
 def _blocks(story: Story, start: float, end: float) -> range:
-    return range(max(block_of(story, start - SPILL_S), 0), block_of(story, end) + 1)
+    """As metrics, logs reach back two days: no query works for longer."""
+    last = block_of(story, end)
+    return range(max(block_of(story, start - SPILL_S), last - MOST_BLOCKS, 0), last + 1)
 
 
 def _found(
