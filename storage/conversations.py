@@ -64,11 +64,6 @@ async def claim(tx: AsyncConnection, worker: str, lease_s: float) -> Claimed | N
     return Claimed(Fence(row.id, row.token), thread_of(row), row.history == "wanted", wished_at, waited_s)
 
 
-async def is_work_waiting(tx: AsyncConnection) -> bool:
-    """Whether a conversation could be claimed now."""
-    return (await tx.execute(select(C.id).where(*CLAIMABLE).limit(1))).first() is not None
-
-
 def thread_of(row: Row[Any]) -> Thread:
     """The address in a row that carries the conversation's columns."""
     return Thread(row.platform, row.workspace, row.channel, row.thread)
@@ -91,9 +86,11 @@ def _first_wish() -> Any:
 
 
 async def soonest(tx: AsyncConnection) -> float | None:
-    """Seconds until the next conversation may be claimed that waits only for quiet; None when none does."""
+    """Seconds until a conversation may be claimed, 0 for now; None when none waits."""
     statement = select(func.min(C.not_before) - db_now()).where(
-        C.active_turn.is_(None), C.not_before > db_now(), or_(C.resume_turn.is_not(None), waiting_wish())
+        C.active_turn.is_(None),
+        C.lease_expires <= db_now(),
+        or_(C.resume_turn.is_not(None), waiting_wish()),
     )
     seconds = (await tx.execute(statement)).scalar()
     return None if seconds is None else max(0.0, float(seconds))

@@ -74,10 +74,11 @@ class Bells:
         """Nobody here runs this conversation any more."""
         self._turns.pop(conversation_id, None)
 
-    def ring_turn(self, conversation_id: str) -> None:
-        """Make whoever runs this conversation probe."""
+    def ring_turn(self, conversation_id: str) -> bool:
+        """Make whoever runs this conversation probe; whether anybody here does."""
         if bell := self._turns.get(conversation_id):
             bell.ring()
+        return bell is not None
 
     def ring_all_turns(self) -> None:
         """Make every running turn probe."""

@@ -73,9 +73,10 @@ class Decider:
         if decided.effect is None:
             return
         log.info("decided", conversation=decided.conversation_id, effect=decided.effect, role=role)
-        if decided.effect in (Effect.STEER, Effect.STOP):
-            self._bells.ring_turn(decided.conversation_id)
-        self._bells.ring(Topic.RECEIPTS, Topic.POSTS, Topic.CARDS, Topic.WORK)
+        breaks_in = decided.effect in (Effect.STEER, Effect.STOP)
+        if not (breaks_in and self._bells.ring_turn(decided.conversation_id)):
+            self._bells.ring(Topic.WORK)  # else the turn's end rings it
+        self._bells.ring(Topic.RECEIPTS, Topic.POSTS, Topic.CARDS)
 
     async def _author(self, row: Row[Any]) -> Author | None:
         """The platform's record of the writer; None when it could not be had in time."""

@@ -57,8 +57,8 @@ class Worker:
         """Claim and run for ever."""
         while True:
             async with self._claiming:
-                await self._claim_all()
-            await self._around.bells.of(Topic.WORK).wait(await self._patience())
+                patience = await self._claim_all()
+            await self._around.bells.of(Topic.WORK).wait(patience)
 
     async def renew_leases(self) -> None:
         """Renew for ever; a turn whose lease is lost is given up at once."""
@@ -90,26 +90,28 @@ class Worker:
             return len(left)
         return 0
 
-    async def _patience(self) -> float:
-        soonest = await self._around.database.read(conversations.soonest)
-        poll = self._around.limits.poll_s
-        return poll if soonest is None else min(poll, soonest + 0.005)
-
-    async def _claim_all(self) -> None:
+    async def _claim_all(self) -> float:
+        """Claim what may be claimed; returns how long nothing more is to be had unless the bell rings."""
+        poll_s = self._around.limits.poll_s
         while not self._draining and len(self._running) < self._limits.max_turns:
-            if not await self._around.database.read(conversations.is_work_waiting):
-                return
+            soonest = await self._around.database.read(conversations.soonest)
+            if soonest is None:
+                return poll_s
+            if soonest > 0:
+                return min(poll_s, soonest + 0.005)
             claimed = await self._around.database.write(
                 conversations.claim, self._around.worker, self._limits.lease_s
             )
-            if claimed is None:
-                return
+            if claimed is None:  # somebody else was quicker
+                return poll_s
             task = asyncio.create_task(self._work(claimed), name=f"work on {claimed.fence.conversation_id}")
             self._running[claimed.fence] = task
             task.add_done_callback(partial(self._done, claimed.fence))
+        return poll_s
 
     def _done(self, fence: Fence, _: asyncio.Task[None]) -> None:
         self._running.pop(fence, None)
+        self._around.bells.ring(Topic.WORK)
 
     async def _work(self, claimed: Claimed) -> None:
         try:
@@ -118,8 +120,6 @@ class Worker:
             log.info("fenced", conversation=claimed.fence.conversation_id)
         except Exception:
             log.exception("turn_lost", conversation=claimed.fence.conversation_id)
-        finally:
-            self._around.bells.ring(Topic.WORK)
 
     async def _take_up(self, claimed: Claimed) -> None:
         database = self._around.database

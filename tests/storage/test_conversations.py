@@ -20,7 +20,7 @@ async def renew(world: World, *claimed: conversations.Claimed, lease_s: float = 
 
 
 async def is_work_waiting(world: World) -> bool:
-    return await world.database.read(conversations.is_work_waiting)
+    return await world.database.read(conversations.soonest) == 0
 
 
 async def test_without_a_wish_there_is_nothing_to_claim(world: World) -> None:

@@ -57,7 +57,7 @@ async def test_a_topic_wakes_its_own_loop_only() -> None:
 async def test_a_turn_is_rung_by_its_conversation() -> None:
     bells = Bells()
     ours, other = bells.open_turn("a"), bells.open_turn("b")
-    bells.ring_turn("a")
+    assert bells.ring_turn("a")
     assert await ours.wait(0.01)
     assert not await other.wait(0.01)
 
@@ -74,8 +74,8 @@ async def test_ringing_for_a_turn_that_nobody_runs_here_does_nothing() -> None:
     bell = bells.open_turn("a")
     bells.close_turn("a")
     bells.close_turn("a")
-    bells.ring_turn("a")
-    bells.ring_turn("never")
+    assert not bells.ring_turn("a")
+    assert not bells.ring_turn("never")
     assert not await bell.wait(0.01)
 
 
