@@ -11,7 +11,7 @@ from bot.incident.noise import Floats
 from bot.incident.promql.errors import PromqlError
 from bot.incident.promql.functions import quantile
 from bot.incident.promql.nodes import Aggregate, Binary, Matching
-from bot.incident.promql.parser import COMPARISONS
+from bot.incident.promql.operators import COMPARISONS
 from bot.incident.promql.values import Row, Truths, Vector, distinct, dropped, only, shown, without_name
 
 _ARITHMETIC: Mapping[str, Callable[[Floats, Floats], Floats]] = {

@@ -7,19 +7,8 @@ from bot.incident.promql import nodes
 from bot.incident.promql.errors import ParseError
 from bot.incident.promql.lexer import Token, seconds, tokens, unquoted
 from bot.incident.promql.nodes import Node
+from bot.incident.promql.operators import AGGREGATES, BINDS, COMPARISONS, PARAMETERS, SETS, UNARY
 
-BINDS = {
-    "or": 1, "and": 2, "unless": 2,
-    "==": 3, "!=": 3, "<=": 3, "<": 3, ">=": 3, ">": 3,
-    "+": 4, "-": 4, "*": 5, "/": 5, "%": 5, "^": 7,
-}  # fmt: skip
-UNARY = 6  # between * and ^, so that -2^2 is -4
-COMPARISONS = frozenset({"==", "!=", "<=", "<", ">=", ">"})
-SETS = frozenset({"and", "or", "unless"})
-AGGREGATES = frozenset(
-    {"sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "topk", "bottomk", "quantile"}
-)
-PARAMETERS = frozenset({"topk", "bottomk", "quantile"})
 DEEPEST = 50
 LONGEST = 10_000
 
