@@ -51,7 +51,7 @@ def draw_note(note: PrivateNote) -> Html:
 
 
 def _kind(message: Message) -> str:
-    return "has-card" if message.card else str(message.payload.get("kind") or message.event_type or "")
+    return "has-card" if message.card else message.event_type
 
 
 def _id(ref: str) -> str:
