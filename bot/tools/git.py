@@ -66,32 +66,40 @@ class Git:
 
     async def run(self, command: str, *arguments: str) -> str:
         """What git prints, at most `MOST_BYTES` of it. Options are ours, revisions are hashes: see rule 1."""
+        spawn = asyncio.create_task(self._spawned(command, arguments))
         try:
-            process = await asyncio.create_subprocess_exec(
-                "git", "--no-pager", "--literal-pathspecs", *(word for off in _OFF for word in ("-c", off)),
-                "-C", str(self._repository), command, *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self.environment(),
-                start_new_session=True,
-            )  # fmt: skip
+            process = await asyncio.shield(spawn)
+        except asyncio.CancelledError:
+            await _end(await spawn)  # it may have begun, and so may its children
+            raise
         except FileNotFoundError:
             raise GitFailed(
                 "git is not installed where Watchkeeper runs; a person has to install it"
             ) from None
         assert process.stdout is not None
         assert process.stderr is not None
-        said = asyncio.create_task(_read(process.stderr, MOST_WORDS))
+        said = asyncio.create_task(_first(process.stderr, MOST_WORDS))
         try:
             out = await _read(process.stdout, MOST_BYTES)
             if len(out) < MOST_BYTES:
                 await process.wait()
         finally:
-            await _end(process, said)
+            await _end(process)
+            await asyncio.wait({said})
         if process.returncode not in (0, -signal.SIGKILL):
             raise GitFailed(_words(said.result().decode(errors="replace"), self._repository))
         return out.decode(errors="replace")
+
+    async def _spawned(self, command: str, arguments: tuple[str, ...]) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            "git", "--no-pager", "--literal-pathspecs", *(word for off in _OFF for word in ("-c", off)),
+            "-C", str(self._repository), command, *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self.environment(),
+            start_new_session=True,
+        )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
         """Ours, and none of what is set outside: no GIT_…, no LD_PRELOAD, no PAGER, no secrets."""
@@ -122,12 +130,22 @@ async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
     return b"".join(pieces)
 
 
-async def _end(process: asyncio.subprocess.Process, said: asyncio.Task[bytes]) -> None:
-    """Kill the whole group, then take what is left in the pipes so that they close."""
+async def _first(stream: asyncio.StreamReader, most: int) -> bytes:
+    """The first bytes; the rest is taken too, so that nobody waits for us to take it."""
+    kept = await _read(stream, most)
+    while await stream.read(65_536):
+        pass
+    return kept
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the whole group, then take what is left of its output so that the pipe closes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.wait({said})
-    await process.communicate()
+    if process.stdout is not None:
+        while await process.stdout.read(65_536):
+            pass
+    await process.wait()
 
 
 def _words(said: str, repository: Path) -> str:

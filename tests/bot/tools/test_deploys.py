@@ -19,6 +19,7 @@ from core.redaction import Redactor
 from core.tools import CallResult, Outcome, ToolClass
 
 NOW = time.time()
+NAP = f"97.{os.getpid()}"  # how to tell the sleepers of this run from those of another
 Run = Callable[..., str]
 
 
@@ -252,7 +253,7 @@ async def test_a_call_in_a_hurry_kills_git_and_its_children(
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "git").write_text("#!/bin/sh\nsleep 987 &\necho started >&2\nsleep 987\n")
+    (programs / "git").write_text(f"#!/bin/sh\nsleep {NAP} &\necho started >&2\nsleep {NAP}\n")
     (programs / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     tools = Tools(folder)
@@ -265,12 +266,30 @@ async def test_a_call_in_a_hurry_kills_git_and_its_children(
     assert sleepers() == []
 
 
+async def test_a_call_that_is_stopped_while_git_starts_leaves_nothing_behind(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").write_text(f"#!/bin/sh\nsleep {NAP} &\nsleep {NAP}\n")
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for rounds in range(30):
+        asking = asyncio.create_task(git_module.Git(folder).run("log"))
+        for _ in range(rounds // 2):
+            await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert sleepers() == []
+
+
 def sleepers() -> list[psutil.Process]:
     """The processes of the test above."""
     return [
         each
         for each in psutil.process_iter(["cmdline", "status"])
-        if each.info["cmdline"] == ["sleep", "987"] and each.info["status"] != psutil.STATUS_ZOMBIE
+        if each.info["cmdline"] == ["sleep", NAP] and each.info["status"] != psutil.STATUS_ZOMBIE
     ]
 
 
