@@ -73,7 +73,7 @@ def patterns(lines: Sequence[Line]) -> list[str]:
     for (level, pattern), members in shown:
         times = [line.at for line in members]
         told.append(f"{len(members)}x {level}, {iso(min(times))} to {iso(max(times))}: {one_line(pattern)}")
-        if "<" in pattern:
+        if one_line(members[0].text, LONGEST_LINE) != one_line(pattern):
             told.append(f"    such as: {one_line(members[0].text, LONGEST_LINE)}")
     if len(ranked) > len(shown):
         rest = sum(len(members) for _, members in ranked[MOST_PATTERNS:])

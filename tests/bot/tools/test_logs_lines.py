@@ -72,6 +72,12 @@ def test_many_patterns_are_cut_and_the_rest_is_counted() -> None:
     assert told[-1].startswith("28 more patterns (28 lines) are not shown")
 
 
+def test_a_pattern_has_an_example_unless_it_says_all_there_is() -> None:
+    told = patterns([Line(0, {}, '{"msg": "failed", "cause": "pool"}'), Line(0, {}, "plain words")])
+    assert '    such as: {"msg": "failed", "cause": "pool"}' in told
+    assert len(told) == 4
+
+
 @pytest.mark.parametrize("seconds, width", [(300, 10), (3_600, 60), (86_400, 360), (604_800, 2_520)])
 def test_buckets_are_minutes_where_that_makes_sense(seconds: float, width: float) -> None:
     assert bucket(seconds) == width
