@@ -12,6 +12,10 @@ COPY bot ./bot
 RUN /opt/watchkeeper/bin/pip install --no-deps --no-build-isolation .
 
 FROM python:3.13-slim
+# git reads deploy histories (`[tools.deploys]`).
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends git \
+ && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 watchkeeper \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin watchkeeper \
  && install -d -o 10001 -g 10001 /data
