@@ -60,6 +60,8 @@ def draw_page(page: Page) -> str:
 
 
 def _head() -> Html:
+    # All but the last are run before the page is parsed: htmx begins once it is, or at once when it is already,
+    # and must not begin without its extensions.
     scripts = ("theme.js", "htmx.min.js", "hx-sse.min.js", "hx-upsert.min.js", "console.js")
     return tag(
         "head",
@@ -69,7 +71,7 @@ def _head() -> Html:
         tag("title", "Watchkeeper"),
         tag("link", rel="icon", href="/static/mark.svg", type="image/svg+xml"),
         tag("link", rel="stylesheet", href="/static/console.css"),
-        [tag("script", src=f"/static/{name}", defer=name != "theme.js") for name in scripts],
+        [tag("script", src=f"/static/{name}", defer=name == scripts[-1]) for name in scripts],
     )
 
 
