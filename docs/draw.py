@@ -21,6 +21,10 @@ from bot.settings.environment import VARIABLES
 from bot.slack.methods import EVENTS, METHODS
 from core.arrivals import Addressed, AuthorRole, Marker, Source
 from core.policy import BUILT_IN, DEFAULT, Rule, Situation, decide, policy
+from core.reasons import REASONS
+from core.resume import RESUMPTION
+from core.signals import PRIORITY, STAMP
+from core.turn import RULES, Phase
 
 FOLDER = Path(__file__).parent
 DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -150,12 +154,84 @@ def scopes() -> str:
     return table(("scope", "needed by"), ((f"`{scope}`", ", ".join(needs[scope])) for scope in sorted(needs)))
 
 
+def turn_rules() -> str:
+    """What a turn does with each fact in each phase, by the names of its rules."""
+    facts = list(dict.fromkeys(fact for _, fact in RULES))
+
+    def cell(phase: Phase, fact: type) -> str:
+        rule = RULES.get((phase, fact))
+        return "" if rule is None else rule.__name__.strip("_").replace("_", " ")
+
+    return table(
+        ("", *(phase.value.replace("_", " ") for phase in Phase if phase is not Phase.SETTLED)),
+        (
+            (fact.__name__, *(cell(phase, fact) for phase in Phase if phase is not Phase.SETTLED))
+            for fact in facts
+        ),
+    )
+
+
+def signals() -> str:
+    """The signals in the order in which they are probed."""
+    return table(
+        ("order", "signal", "ends the turn as", "and then"),
+        (
+            (str(place), signal.value, STAMP[signal].value, _words_of(REASONS[STAMP[signal]].afterwards))
+            for place, signal in enumerate(PRIORITY, 1)
+        ),
+    )
+
+
+def reasons() -> str:
+    """The settle reasons, as every ledger reads them."""
+    return table(
+        ("reason", "answered", "final event", "remediation", "diagnosis", "automation", "afterwards"),
+        (
+            (
+                f"`{reason.value}`",
+                _says(row.answered),
+                _says(row.final_event),
+                _says(row.remediation),
+                _says(row.diagnosis),
+                row.automation.value,
+                _words_of(row.afterwards),
+            )
+            for reason, row in REASONS.items()
+        ),
+    )
+
+
+def resumption() -> str:
+    """What becomes of the calls that a lost worker left."""
+    states = list(dict.fromkeys(state for _, state in RESUMPTION))
+    classes = list(dict.fromkeys(tool_class for tool_class, _ in RESUMPTION))
+    return table(
+        ("", *(_words_of(state) for state in states)),
+        (
+            (_words_of(tool_class), *(_words_of(RESUMPTION[tool_class, state]) for state in states))
+            for tool_class in classes
+        ),
+    )
+
+
+def _words_of(member: Enum) -> str:
+    return str(member.value).replace("_", " ")
+
+
+def _says(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"
+
+
 DRAWINGS: Mapping[str, Callable[[], str]] = {
     "variables": variables,
     "keys": keys,
     "rules": rules,
     "effects": effects,
     "scopes": scopes,
+    "turn_rules": turn_rules,
+    "signals": signals,
+    "reasons": reasons,
+    "resumption": resumption,
 }
 
 
