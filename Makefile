@@ -24,8 +24,8 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS='	' read -r t d; do \
 		printf '  %-10s %s\n' "$$t" "$$d"; done
 
-run: $(RUN_STAMP) ## Install what is needed into .venv and start the Slack bot
-	@exec $(VENV)/bin/watchkeeper serve $(ARGS)
+run: $(RUN_STAMP) ## Install what is needed into .venv and start the console in the browser
+	@exec $(VENV)/bin/watchkeeper local $(ARGS)
 
 test: $(DEV_STAMP) ## Run the tests, in parallel, without the slow ones
 	@$(PY) -m pytest -m "not slow" -n logical --dist loadgroup $(ARGS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from bot.errors import Unusable
 from bot.model.anthropic import AnthropicModel
 from bot.ports import Model
 from bot.settings import Settings
@@ -21,10 +20,12 @@ class ClosableModel(Model, Protocol):
 
 
 def build_model(settings: Settings) -> ClosableModel:
-    """Anthropic's with a key for it; raises Unusable without one."""
+    """Anthropic's with a key for it, else the rehearsal: `serve` refuses to start without a key."""
     env, section = settings.env, settings.file.model
     if env.anthropic_api_key is None:
-        raise Unusable("ANTHROPIC_API_KEY is not set; set it to a key of the Anthropic API")
+        from bot.model.rehearsal.model import RehearsalModel  # noqa: PLC0415 - not needed with a key
+
+        return RehearsalModel()
     return AnthropicModel(
         section.name,
         api_key=env.anthropic_api_key.get_secret_value(),

@@ -60,8 +60,7 @@ def draw_page(page: Page) -> str:
 
 
 def _head() -> Html:
-    # All but the last are run before the page is parsed: htmx begins once it is, or at once when it is already,
-    # and must not begin without its extensions.
+    # All but the last run before the page is parsed: once it is, htmx begins at once, extensions or not.
     scripts = ("theme.js", "htmx.min.js", "hx-sse.min.js", "hx-upsert.min.js", "console.js")
     return tag(
         "head",
@@ -150,7 +149,7 @@ def composer(viewer: Person, thread: str | None) -> Html:
         aria_describedby="preview hints",
         placeholder=f"Write as {viewer.name}…" if thread else "@watchkeeper why is checkout slow?",
         hx_post="/preview",
-        hx_trigger="input changed delay:120ms, load",
+        hx_trigger="input delay:120ms, load",
         hx_target="#preview",
         hx_include="closest form",
     )

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import aiohttp
 from core.history import Json
 from storage import reports
 from storage.engine import Database
+from tests.invariants import broken
 from tests.servers.anthropic.blocks import Block, call
 from tests.servers.anthropic.server import AnthropicServer
 from tests.stories.room import PROBE, ROOT, eventually, free_port
@@ -129,10 +130,27 @@ class ConsoleRoom:
 
     # --- what the records say -----------------------------------------------------------------------------
 
+    async def must_be_well(self) -> None:
+        """What holds once a story is told: the laws of the records, and no card left live."""
+        database = await self._records()
+        try:
+
+            async def well() -> bool:
+                return not await broken(database, at_rest=True)
+
+            with suppress(AssertionError):
+                await eventually(well, timeout=5)
+            assert await broken(database, at_rest=True) == []
+        finally:
+            await database.close()
+
+    async def _records(self) -> Database:
+        url = f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db"
+        return await Database.open(url, read_only=True)
+
     async def settles(self) -> list[dict[str, Json]]:
         """The settle records, newest last."""
-        url = f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db"
-        database = await Database.open(url, read_only=True)
+        database = await self._records()
         try:
             return await reports.settle_records(database)
         finally:

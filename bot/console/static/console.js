@@ -65,6 +65,13 @@
     words.setSelectionRange(words.value.length, words.value.length);
   }
 
+  // What the words would do may be another thing once the work has moved on.
+  let stale = null;
+  document.addEventListener("htmx:sse:after:message", () => {
+    clearTimeout(stale);
+    if (words?.value.trim()) stale = setTimeout(() => htmx.trigger(words, "input"), 300);
+  });
+
   // An edit that was sent closes its form.
   document.addEventListener("submit", (event) => {
     const own = event.target.closest("details.own");
