@@ -105,6 +105,8 @@ class Link:
         self._closing.set()
         self._wake.set()
         if self._owner is not None:
+            if self.session is None:
+                self._owner.cancel()  # it waits for an answer, and looks at nothing else
             await asyncio.wait({self._owner}, timeout=CLOSING_S)
             self._owner.cancel()
             await asyncio.wait({self._owner}, timeout=1)

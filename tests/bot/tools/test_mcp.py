@@ -227,6 +227,19 @@ async def test_the_server_and_its_children_end_when_the_worker_is_killed(tmp_pat
     await until(lambda: not any(running(pid) for pid in pids), 2)
 
 
+@pytest.mark.parametrize("ignoring", ["", "trap '' TERM; "], ids=["plain", "ignores SIGTERM"])
+async def test_a_server_that_never_answered_does_not_hold_up_the_close(ignoring: str) -> None:
+    provider = McpProvider(McpEntry("mute", ("sh", "-c", f"{ignoring}sleep 1000; :")), Redactor([]))
+    before = asyncio.all_tasks()
+    await provider.start()
+    await until(lambda: any(child.name() == "sleep" for child in psutil.Process().children(recursive=True)))
+    began = time.monotonic()
+    await provider.close()
+    assert time.monotonic() - began < 8
+    assert asyncio.all_tasks() == before
+    assert not [child for child in psutil.Process().children(recursive=True) if child.name() == "sleep"]
+
+
 async def test_a_missing_program_is_named_at_once_and_a_broken_one_after_its_time(tmp_path: Path) -> None:
     redactor = Redactor(["known-secret-value"])
     broken = ("sh", "-c", "echo cannot read known-secret-value >&2; exit 3")
