@@ -12,8 +12,8 @@ import click
 
 from bot import logs
 from bot.commands.doctor import doctor
-from bot.commands.manifest import manifest
 from bot.commands.local import local
+from bot.commands.manifest import manifest
 from bot.commands.migrate import migrate
 from bot.commands.policy import policy
 from bot.commands.records import settles, show
@@ -28,7 +28,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPI
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="watchkeeper", message="watchkeeper %(version)s")
 def watchkeeper() -> None:
-    """An AI incident responder in Slack that people can steer while it works.
+    """An AI incident responder that people can steer while it works, in Slack or in the browser.
 
     Settings come from environment variables and watchkeeper.toml; docs/configuration.md lists them all.
 

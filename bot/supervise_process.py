@@ -75,9 +75,8 @@ class Supervisor:
 
 
 def _become_a_child(parent: int) -> None:
-    """Hear signals as a program does that was just started, and drain when the parent's pipe ends."""
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, signal.SIG_DFL)
+    """Hear no signal of the terminal, and drain when the parent's pipe ends."""
+    end_at_signals()
     os.setpgrp()  # Ctrl-C reaches us through our parent, once
 
     def wait() -> None:
@@ -85,6 +84,12 @@ def _become_a_child(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="end with the parent", daemon=True).start()
+
+
+def end_at_signals() -> None:
+    """Until something runs that has to be drained, a signal just ends this process, and well."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
 
 
 def _name(number: int) -> str:

@@ -13,9 +13,9 @@ import click
 
 from bot import logs
 from bot.commands.words import complain
-from bot.settings import load
+from bot.settings import load, require_sqlite
 from bot.settings.database import make_folder
-from bot.supervise_process import Supervisor
+from bot.supervise_process import Supervisor, end_at_signals
 from bot.web.listening import listen
 from core.redaction import Redactor
 
@@ -34,7 +34,9 @@ def local(no_open: bool) -> None:
     Example:
       watchkeeper local
     """
+    end_at_signals()
     settings = load(os.environ, Path.cwd())
+    require_sqlite(settings)
     make_folder(settings.env.database)
     listener = listen(settings.env.host, settings.env.port)
     address = f"http://{_shown(settings.env.host)}:{listener.getsockname()[1]}/"

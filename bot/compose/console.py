@@ -22,7 +22,6 @@ from bot.console.people import RESPONDERS
 from bot.console.records_port import Opening, Process, Standing
 from bot.console.say import Mouth
 from bot.console.web import ConsoleWeb
-from bot.errors import Unusable
 from bot.settings import Settings
 from storage import reports
 from storage.engine import Database
@@ -36,10 +35,7 @@ SCRIPTED = "(scripted)"
 async def run(settings: Settings, listener: socket.socket | None, restart_code: int | None) -> int:
     """Run until a signal ends it; returns the exit code, `restart_code` when the page asked for that."""
     path = settings.env.database.path
-    if path is None:
-        raise Unusable(
-            "DATABASE_URL: `watchkeeper local` keeps its records in SQLite; unset it or name a SQLite file"
-        )
+    assert path is not None, "the console stands beside a SQLite file"
     bundled = None if has_own_world(settings) else await asyncio.to_thread(BundledIncident.open, path.parent)
     if bundled is not None:
         port = listener.getsockname()[1] if listener is not None else settings.env.port

@@ -94,6 +94,14 @@ def require_slack(settings: Settings) -> None:
         )
 
 
+def require_sqlite(settings: Settings) -> None:
+    """Refuse a database server for what runs as one process beside its file."""
+    if settings.env.database.path is None:
+        raise Unusable(
+            "DATABASE_URL: this command keeps its records in SQLite; unset it or name a SQLite file"
+        )
+
+
 def require_model(settings: Settings) -> None:
     """Refuse settings without a key for the model."""
     if settings.env.anthropic_api_key is None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bot.terminal import Command, bare_environment, refused
 
-COMMANDS = ["serve", "doctor", "manifest", "migrate", "policy", "policy explain", "settles", "show"]
+COMMANDS = ["local", "serve", "doctor", "manifest", "migrate", "policy", "policy explain", "settles", "show"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
