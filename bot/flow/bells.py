@@ -6,7 +6,6 @@ A spurious, doubled, late or lost one does nothing but cost time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -20,17 +19,14 @@ class Topic(StrEnum):
     RECEIPTS = "receipts"
 
 
-LATE: Mapping[Topic, float] = {Topic.CARDS: 0.1, Topic.POSTS: 0.1, Topic.RECEIPTS: 0.1}
-"""Who shows what the records say looks so many seconds after a ring: several changes are shown as one, and
-the next turn of a steer, which must be quick, does not share the process with the showing of the last."""
+SOON_S = 0.05
 
 
 class Bell:
-    """One bell with one listener, who answers so many seconds after a ring."""
+    """One bell with one listener."""
 
-    def __init__(self, late_s: float = 0.0) -> None:
+    def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._late_s = late_s
 
     def ring(self) -> None:
         """Wake the listener, now or when it next waits."""
@@ -43,8 +39,6 @@ class Bell:
                 await self._event.wait()
         except TimeoutError:
             return False
-        if self._late_s:
-            await asyncio.sleep(self._late_s)
         self._event.clear()
         return True
 
@@ -53,7 +47,7 @@ class Bells:
     """All bells of one process."""
 
     def __init__(self) -> None:
-        self._topics = {topic: Bell(LATE.get(topic, 0.0)) for topic in Topic}
+        self._topics = {topic: Bell() for topic in Topic}
         self._turns: dict[str, Bell] = {}
 
     def of(self, topic: Topic) -> Bell:
@@ -64,6 +58,13 @@ class Bells:
         """Ask these loops to look."""
         for topic in topics:
             self._topics[topic].ring()
+
+    def ring_soon(self, *topics: Topic) -> None:
+        """Ask them to look in a moment: whoever acts on the same change first, acts undisturbed.
+
+        Between a steer and its next turn's request, showing what changed would take as long as acting on it.
+        """
+        asyncio.get_running_loop().call_later(SOON_S, self.ring, *topics)
 
     def open_turn(self, conversation_id: str) -> Bell:
         """The bell of whoever runs this conversation."""

@@ -73,10 +73,10 @@ class Decider:
         if decided.effect is None:
             return
         log.info("decided", conversation=decided.conversation_id, effect=decided.effect, role=role)
-        breaks_in = decided.effect in (Effect.STEER, Effect.STOP)
-        if not (breaks_in and self._bells.ring_turn(decided.conversation_id)):
-            self._bells.ring(Topic.WORK)  # else the turn's end rings it
-        self._bells.ring(Topic.RECEIPTS, Topic.POSTS, Topic.CARDS)
+        if decided.effect in (Effect.STEER, Effect.STOP) and self._bells.ring_turn(decided.conversation_id):
+            self._bells.ring_soon(Topic.RECEIPTS, Topic.POSTS, Topic.CARDS)  # its end rings for work
+        else:
+            self._bells.ring(Topic.RECEIPTS, Topic.POSTS, Topic.CARDS, Topic.WORK)
 
     async def _author(self, row: Row[Any]) -> Author | None:
         """The platform's record of the writer; None when it could not be had in time."""

@@ -229,7 +229,9 @@ class TurnRun:
         log.info(
             "settled", turn=self._fence.turn_id, reason=standing.reason, by=standing.by, cause=standing.cause
         )
-        self._around.bells.ring(Topic.CARDS, Topic.POSTS, Topic.RECEIPTS, Topic.WORK)
+        self._around.bells.ring(Topic.WORK)
+        ring = self._around.bells.ring_soon if standing.reason is Reason.STEERED else self._around.bells.ring
+        ring(Topic.CARDS, Topic.POSTS, Topic.RECEIPTS)
         return Settled()
 
 

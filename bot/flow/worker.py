@@ -137,7 +137,9 @@ class Worker:
         started = await database.write(
             turns.start, claimed.fence, self._around.worker, self._limits.gather_s, notices
         )
-        self._around.bells.ring(Topic.CARDS, Topic.RECEIPTS)
+        bells = self._around.bells
+        goes_on = started is not None and started.discarded_in_a_row > 0  # on a card that is there already
+        (bells.ring_soon if goes_on else bells.ring)(Topic.CARDS, Topic.RECEIPTS)
         if started is None:
             return
         log.info("started", conversation=started.fence.conversation_id, turn=started.fence.turn_id)
