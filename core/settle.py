@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from core.history import Message
 from core.reasons import Reason
-from core.signals import STAMP, Held
+from core.signals import STAMP, Held, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class Ending:
     discarded: bool = False
     cut_off: bool = False
     cause: str | None = None
+
+
+STOPPED = "Stopped. Nothing of this goes on; reply here to start again."
 
 
 def completed(message: Message, *, cut_off: bool = False) -> Ending:
@@ -72,6 +75,8 @@ def spoken(seconds: float) -> str:
 def cut(held: Held, *, discarded: bool = False, overtaken: Message | None = None) -> Ending:
     """A signal ended the turn at a safe point; `overtaken` is a final text that was complete when it won."""
     note = f"What I had when you wrote:\n\n{overtaken.text}" if overtaken is not None else None
+    if note is None and held.signal is Signal.STOP:
+        note = STOPPED
     return Ending(STAMP[held.signal], by=held.by, message=overtaken, note=note, discarded=discarded)
 
 
@@ -86,7 +91,7 @@ class Mark:
 def of_dead_turn(tombstone: Mark | None, stamp: Mark | None, *, lost_too_often: bool) -> Ending:
     """The ending of a turn whose worker is gone."""
     if tombstone is not None:
-        return Ending(Reason.STOPPED, by=tombstone.by)
+        return Ending(Reason.STOPPED, by=tombstone.by, note=STOPPED)
     if stamp is not None:
         return Ending(stamp.reason, by=stamp.by)
     if lost_too_often:
@@ -98,4 +103,5 @@ def in_force(claimed: Ending, tombstone: Mark | None) -> Ending:
     """Which ending stands when a live turn is settled: a stop that was decided meanwhile goes first."""
     if tombstone is None or claimed.reason is Reason.STOPPED:
         return claimed
-    return Ending(Reason.STOPPED, tombstone.by, claimed.message, claimed.note, discarded=claimed.discarded)
+    note = claimed.note if claimed.message is not None else STOPPED
+    return Ending(Reason.STOPPED, tombstone.by, claimed.message, note, discarded=claimed.discarded)

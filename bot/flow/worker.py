@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -41,6 +42,7 @@ class Worker:
         self._limits = limits
         self._running: dict[Fence, asyncio.Task[None]] = {}
         self._draining = False
+        self._drain_began = asyncio.Event()
         self._claiming = asyncio.Lock()
 
     @property
@@ -78,6 +80,7 @@ class Worker:
         Returns how many are left to their lease.
         """
         self._draining = True
+        self._drain_began.set()
         async with self._claiming:  # a claim that is under way becomes one of the running tasks first
             self._around.bells.ring_all_turns()
         tasks = list(self._running.values())
@@ -127,11 +130,8 @@ class Worker:
             await database.write(conversations.set_aside, claimed.fence)
             self._around.bells.ring(Topic.POSTS, Topic.RECEIPTS)
             return
-        notices = []
-        if claimed.history_wanted:
-            notices += await self._read_history(claimed)
-        notices += await self._around.tools.ready()
-        if self._draining:
+        notices = await self._unless_draining(self._prepare(claimed))
+        if notices is None:
             await database.write(conversations.release, claimed.fence)
             return
         started = await database.write(
@@ -144,6 +144,23 @@ class Worker:
             return
         log.info("started", conversation=started.fence.conversation_id, turn=started.fence.turn_id)
         await TurnRun(self._around, started).run()
+
+    async def _prepare(self, claimed: Claimed) -> list[str]:
+        """Wait for what the first request needs; returns what the model must be told is missing."""
+        notices = await self._read_history(claimed) if claimed.history_wanted else []
+        return [*notices, *(await self._around.tools.ready())]
+
+    async def _unless_draining(self, work: Coroutine[None, None, list[str]]) -> list[str] | None:
+        """What the work gives; None as soon as this process drains, since no turn begins here any more."""
+        preparing = asyncio.create_task(work, name="prepare a turn")
+        draining = asyncio.create_task(self._drain_began.wait(), name="wait for a drain")
+        try:
+            await asyncio.wait({preparing, draining}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._draining else preparing.result()
+        finally:
+            for task in (preparing, draining):
+                task.cancel()
+            await asyncio.gather(preparing, draining, return_exceptions=True)
 
     async def _read_history(self, claimed: Claimed) -> list[str]:
         """Store what stood in the thread before; returns what the model is told when it could not be read."""

@@ -36,7 +36,8 @@ def test_an_ending_that_needs_a_final_message_brings_it(ending: Ending) -> None:
 @pytest.mark.parametrize("signal", Signal)
 def test_a_cut_names_its_signal_and_who_raised_it(signal: Signal) -> None:
     ending = settle.cut(Held(signal, "U2"))
-    assert (ending.reason, ending.by, ending.note) == (STAMP[signal], "U2", None)
+    told = settle.STOPPED if signal is Signal.STOP else None
+    assert (ending.reason, ending.by, ending.note) == (STAMP[signal], "U2", told)
 
 
 def test_a_final_text_that_a_steer_overtook_is_kept_and_told_as_a_note() -> None:
@@ -100,4 +101,5 @@ def test_a_stop_goes_before_any_other_ending_and_nothing_else_changes_one(
         assert standing == claimed
     else:
         assert (standing.reason, standing.by) == (Reason.STOPPED, "U1")
-        assert (standing.message, standing.note) == (claimed.message, claimed.note)
+        assert standing.message == claimed.message
+        assert standing.note == (claimed.note if claimed.message is not None else settle.STOPPED)
