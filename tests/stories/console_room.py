@@ -43,8 +43,10 @@ timeout_s = 30
 class ConsoleRoom:
     """The world of one story on the console. Enter it, then `start`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, bundled: bool = False) -> None:
+        """`bundled`: no key and no configuration, so the rehearsal model looks at the bundled incident."""
         self.folder = folder
+        self._bundled = bundled
         self.model = AnthropicServer()
         self.port = free_port()
         self._stack = AsyncExitStack()
@@ -58,6 +60,8 @@ class ConsoleRoom:
     async def __aenter__(self) -> ConsoleRoom:
         await self._stack.enter_async_context(self.model)
         self.http = await self._stack.enter_async_context(aiohttp.ClientSession())
+        if self._bundled:
+            return self
         probe = [sys.executable, str(PROBE), "--log", str(self.folder / "tools.jsonl")]
         (self.folder / "watchkeeper.toml").write_text(CONFIG.format(probe=json.dumps(probe)))
         return self
@@ -74,7 +78,7 @@ class ConsoleRoom:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
             "HOME": str(self.folder),
-            "ANTHROPIC_API_KEY": "sk-ant-test",
+            **({} if self._bundled else {"ANTHROPIC_API_KEY": "sk-ant-test"}),
             "ANTHROPIC_BASE_URL": self.model.url,
             "DATABASE_URL": f"sqlite:///{self.folder}/watchkeeper.db",
             "WATCHKEEPER_PORT": str(self.port),
