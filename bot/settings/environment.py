@@ -52,8 +52,8 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable("REDIS_URL", "Wake-ups for several processes (not used yet).", "in-process", secret=True),
     Variable("WATCHKEEPER_CONFIG", "Path of the configuration file.", "`watchkeeper.toml` if present"),
-    Variable("WATCHKEEPER_HOST", "Address for health, metrics and webhooks.", "`127.0.0.1`"),
-    Variable("WATCHKEEPER_PORT", "Port for health, metrics and webhooks.", "`8080`"),
+    Variable("WATCHKEEPER_HOST", "Address for health, metrics, webhooks and the console.", "`127.0.0.1`"),
+    Variable("WATCHKEEPER_PORT", "Port for health, metrics, webhooks and the console.", "`8080`"),
     Variable("WATCHKEEPER_WEBHOOK_TOKEN", "Bearer token of the webhooks.", "webhooks are off", secret=True),
 )
 
