@@ -84,6 +84,7 @@ async def said_and_decided(room: Room, words: str, thread: str) -> None:
     await eventually(decided, timeout=20)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_steer_at_every_point_is_read_and_answered(tmp_path: Path) -> None:
     async with Room(tmp_path, gather_s=0) as room:
@@ -103,6 +104,7 @@ async def test_a_steer_at_every_point_is_read_and_answered(tmp_path: Path) -> No
             assert any(f"look at deploy {target}" in text for text in told), script.points[target]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_stop_at_every_point_ends_the_work(tmp_path: Path) -> None:
     async with Room(tmp_path, gather_s=0) as room:
