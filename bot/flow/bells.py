@@ -19,7 +19,7 @@ class Topic(StrEnum):
     RECEIPTS = "receipts"
 
 
-SOON_S = 0.05
+SOON_S = 0.15
 
 
 class Bell:

@@ -149,10 +149,11 @@ class TurnRun:
         limits = self._around.limits
         ends = asyncio.get_running_loop().time() + limits.turn_limit_s
         while True:
-            await bell.wait(limits.poll_s)
+            rang = await bell.wait(limits.poll_s)
             if self._queue.qsize() < 2:  # a probe that waits looks at everything anyway
                 self._post(BellRang())
-            await self._generating.say_what_it_does()
+            if not rang:  # else the words may be cut off at once, and would be in the way
+                await self._generating.say_what_it_does()
             if asyncio.get_running_loop().time() >= ends:
                 self._post(LimitReached(f"the turn took longer than {limits.turn_limit_s:g} s"))
                 ends += limits.turn_limit_s

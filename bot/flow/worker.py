@@ -113,8 +113,10 @@ class Worker:
         return poll_s
 
     def _done(self, fence: Fence, _: asyncio.Task[None]) -> None:
+        was_full = len(self._running) >= self._limits.max_turns
         self._running.pop(fence, None)
-        self._around.bells.ring(Topic.WORK)
+        if was_full:  # else whoever left work behind has rung for it
+            self._around.bells.ring(Topic.WORK)
 
     async def _work(self, claimed: Claimed) -> None:
         try:

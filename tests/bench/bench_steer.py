@@ -29,6 +29,7 @@ from tests.stories.room import eventually
 
 SAMPLES, WARM_UP = 60, 3
 FOR_AT_MOST_S = 40.0
+CALM_S = 0.3  # people steer what they have seen: the start's card and receipts are shown by then
 AIM_MS = 25.0
 CONFIG = """
 [worker]
@@ -115,6 +116,7 @@ async def our_round(model: Model, slack: SlackServer, serve: Serve) -> dict[str,
     known = len(model.server.requests)
     thread = await slack.say("Ana", "#inc", "why is checkout slow?", mention=True)
     old = await model.next_held(known)
+    await asyncio.sleep(CALM_S)
     sent_at = time.monotonic_ns()
     reply_ts = await slack.say("Ben", "#inc", "look at the deploy", thread=thread)
     delivery = next(d for d in reversed(slack.deliveries) if d.event.get("ts") == reply_ts)
