@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Temporary
+from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.ports import Post
 from bot.slack.chat import SlackChat
 from bot.slack.connect import Connection
@@ -137,7 +137,7 @@ async def test_what_was_deleted_is_gone(slack: SlackServer, chat: SlackChat, thr
     [
         ((503, "x"), OutcomeUnknown),
         ((200, "is_archived"), Permanent),
-        ((200, "invalid_auth"), Permanent),
+        ((200, "invalid_auth"), Rejected),
     ],
 )
 async def test_refusals_of_a_post_are_sorted(
