@@ -60,6 +60,13 @@ class Wire(JSONRPCDispatcher):
         return await super().send_raw_request(method, params, opts, **kwargs)
 
 
+def _let_a_cancel_through() -> None:
+    """Whoever cancels this task means it, also where the SDK turned the cancel into an error of its own."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class Link:
     """Keeps one `[[mcp]]` entry connected."""
 
@@ -124,6 +131,7 @@ class Link:
             await self._connect_and_hold()
             if self._closing.is_set():
                 break
+            _let_a_cancel_through()
             tries = 0 if self._was_steady() else tries + 1
             if self._told != self._why:
                 self._told = self._why
