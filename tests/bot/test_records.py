@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.settings import load
 from storage import schema
 from storage.engine import Database
-from storage.tables import calls, conversations, inbox, requests, settlements, turns
+from storage.tables import calls, conversations, inbox, requests, settlements, transcript, turns
 from tests.bot.terminal import Command
 
 HERE, ELSEWHERE = "slack:T1:C1:1.1", "slack:T1:C2:2.2"
@@ -57,6 +57,12 @@ async def _conversation(tx: AsyncConnection, name: str, at: float) -> None:
         insert(turns).values(
             id=turn, conversation_id=name, number=1, token=1, worker="w", analysis=turn, goal="why?",
             started_at=at, active_at=at, read_up_to=1, seen=0, steps=2,
+        )
+    )  # fmt: skip
+    await tx.execute(
+        insert(transcript).values(
+            conversation_id=name, position=1, id=f"event-{channel}", turn_id=turn, role="assistant",
+            blocks=[], at=at,
         )
     )  # fmt: skip
     await tx.execute(
