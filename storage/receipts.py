@@ -1,4 +1,8 @@
-"""Receipts: which reaction a message should bear, and which it was last given."""
+"""Receipts: which reaction a message should bear, and which it was last given.
+
+After a lost answer nobody knows whether a reaction stands: then `receipt_shown` names all that may, and ends
+with a question mark, so that it is due until an answer has come.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.engine import db_now
 from storage.tables import conversations, inbox
+
+DOUBT = "?"
 
 
 async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
@@ -44,10 +50,20 @@ async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:
     )
 
 
-async def try_later(tx: AsyncConnection, seq: int, seconds: float) -> None:
-    """The platform did not take it now."""
+async def try_later(tx: AsyncConnection, row: Row[Any], seconds: float, *, in_doubt: bool) -> None:
+    """The platform did not take it now; `in_doubt` when it may have and its answer was lost."""
+    values: dict[str, Any] = {
+        "receipt_not_before": db_now() + seconds,
+        "receipt_tries": inbox.c.receipt_tries + 1,
+    }
+    may = dict.fromkeys([*may_stand(row), *filter(None, [row.receipt])])
+    if in_doubt and may:
+        values["receipt_shown"] = f"{','.join(may)}{DOUBT}"
     await tx.execute(
-        update(inbox)
-        .where(inbox.c.seq == seq)
-        .values(receipt_not_before=db_now() + seconds, receipt_tries=inbox.c.receipt_tries + 1)
+        update(inbox).where(inbox.c.origin == row.origin, inbox.c.seq >= row.seq).values(**values)
     )
+
+
+def may_stand(row: Row[Any]) -> list[str]:
+    """The reactions of ours that the message may bear now."""
+    return row.receipt_shown.rstrip(DOUBT).split(",") if row.receipt_shown else []

@@ -36,13 +36,20 @@ class ReceiptKeeper:
 
     async def _show(self, row: Row[Any]) -> None:
         try:
-            await self._chat.set_receipt(thread_of(row), row.message_ref, row.receipt, row.receipt_shown)
+            await self._make_only(row)
         except (Temporary, Rejected) as error:
             if row.receipt_tries < MOST_TRIES:
                 growing = min(60.0, 0.5 * 2.0 ** min(row.receipt_tries, 10))
-                pause = getattr(error, "retry_after_s", None) or growing
-                await self._database.write(receipts.try_later, row.seq, pause)
+                told = getattr(error, "retry_after_s", None)
+                await self._database.write(receipts.try_later, row, told or growing, in_doubt=told is None)
                 return
         except Permanent as error:
             log.info("receipt_given_up", message=row.key, error=str(error))
         await self._database.write(receipts.shown, row.seq, row.receipt)
+
+    async def _make_only(self, row: Row[Any]) -> None:
+        """Make the receipt our one reaction; of several that may stand the others go first."""
+        thread, others = thread_of(row), [name for name in receipts.may_stand(row) if name != row.receipt]
+        for name in others[:-1]:
+            await self._chat.set_receipt(thread, row.message_ref, None, name)
+        await self._chat.set_receipt(thread, row.message_ref, row.receipt, others[-1] if others else None)

@@ -67,11 +67,29 @@ async def test_who_is_refused_or_is_a_bot_gets_no_receipt(world: World) -> None:
 
 
 async def test_what_the_platform_did_not_take_is_tried_again_later(world: World) -> None:
-    seq = await world.says()
-    await world.database.write(receipts.try_later, seq, 60.0)
+    await world.says()
+    [row] = await world.database.read(receipts.due)
+    await world.database.write(receipts.try_later, row, 60.0, in_doubt=False)
     assert await due(world) == []
     assert (await world.one(t.inbox)).receipt_tries == 1
     await world.change(t.inbox, {}, receipt_not_before=0)
     await show(world)
     assert await due(world) == []
     assert (await world.one(t.inbox)).receipt_tries == 0
+
+
+async def test_a_reaction_whose_answer_was_lost_is_due_until_one_comes_and_goes_before_the_next(
+    world: World,
+) -> None:
+    await world.says("one")
+    [row] = await world.database.read(receipts.due)
+    await world.database.write(receipts.try_later, row, -1.0, in_doubt=True)
+    assert await due(world) == [("1", "eyes", "eyes?")]
+    await world.settles(await world.starts(), bookings=[booking()])
+    [row] = await world.database.read(receipts.due)
+    assert (row.receipt, receipts.may_stand(row)) == ("white_check_mark", ["eyes"])
+    await world.database.write(receipts.try_later, row, -1.0, in_doubt=True)
+    [row] = await world.database.read(receipts.due)
+    assert receipts.may_stand(row) == ["eyes", "white_check_mark"]
+    await world.database.write(receipts.shown, row.seq, row.receipt)
+    assert await due(world) == []
