@@ -46,7 +46,7 @@ class Decider:
         self._policy = policy
         self._responders = responders
         self._poll_s = poll_s
-        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._under_way: dict[int, tuple[Row[Any], asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
         """Decide for ever."""
@@ -54,16 +54,27 @@ class Decider:
             while True:
                 for row in await self._database.read(inbox.undecided):
                     if row.seq not in self._under_way:
-                        task = deciding.create_task(self._decide(row), name=f"decide {row.seq}")
-                        self._under_way[row.seq] = task
+                        work = self._decide(row, self._said_before(row))
+                        task = deciding.create_task(work, name=f"decide {row.seq}")
+                        self._under_way[row.seq] = row, task
                         task.add_done_callback(partial(self._done, row.seq))
                 await self._bells.of(Topic.DECISIONS).wait(self._poll_s)
 
     def _done(self, seq: int, _: asyncio.Task[None]) -> None:
         self._under_way.pop(seq, None)
 
-    async def _decide(self, row: Row[Any]) -> None:
+    def _said_before(self, row: Row[Any]) -> set[asyncio.Task[None]]:
+        """What the same person wrote in the same thread just before: it is decided first."""
+        return {
+            task
+            for other, task in self._under_way.values()
+            if (other.conversation_id, other.author_id) == (row.conversation_id, row.author_id)
+        }
+
+    async def _decide(self, row: Row[Any], said_before: set[asyncio.Task[None]]) -> None:
         author = await self._author(row)
+        if said_before:
+            await asyncio.wait(said_before)
         known = author or Author(row.author_id, row.author_id, is_external=True)
         role = role_of(known, initiator=row.initiator, responders=self._responders)
         told = None if author is not None else UNKNOWN_AUTHOR
