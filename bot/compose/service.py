@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -99,6 +100,8 @@ class _Service:
             await self._database.write(conversations.end_all_leases)
         await self._reaper.settle_dead_turns()
         self._start_loops()
+        gc.freeze()  # else each full collection walks all that is loaded, and stops everything for 0.3 s
+        self._stack.callback(gc.unfreeze)
         scheduler = schedule.started(self._jobs())
         log.info("serving", worker=self._worker_name, address=":".join(map(str, server.address)))
         await self._ended.wait()
