@@ -28,6 +28,7 @@ from bot.flow.receipts import ReceiptKeeper
 from bot.flow.supervise import forever
 from bot.flow.turn_loop import Limits, Surroundings
 from bot.flow.worker import Worker, WorkLimits
+from bot.measures import Measures
 from bot.model.instructions import instructions
 from bot.process_lock import ProcessLock
 from bot.settings import Settings
@@ -69,6 +70,7 @@ class _Service:
         self._platform = platform
         self._database = database
         self._stack = stack
+        self._measures = Measures()
         self._redactor = Redactor(settings.secrets())
         self._bells = Bells()
         self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
@@ -143,6 +145,7 @@ class _Service:
             ),
             worker=self._worker_name,
             draining=lambda: self._worker.draining,
+            measures=self._measures,
         )
 
     def _work_limits(self) -> WorkLimits:

@@ -17,6 +17,7 @@ import structlog
 from bot.flow.bells import Bell, Bells, Topic
 from bot.flow.generating import Generating
 from bot.flow.running_calls import RunningCalls
+from bot.measures import Measures
 from bot.ports import Model, Tools
 from core import turn as rules
 from core.effects import AskModel, BreakOff, CloseBatch, Commit, Effect, Hurry, Probe, RunCalls, Settle, Wait
@@ -71,6 +72,7 @@ class Surroundings:
     limits: Limits
     worker: str
     draining: Callable[[], bool]
+    measures: Measures
 
 
 class TurnRun:

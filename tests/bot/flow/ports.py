@@ -7,6 +7,7 @@ import asyncio
 from bot.flow.bells import Bells
 from bot.flow.turn_loop import Limits, Surroundings
 from bot.flow.worker import Worker, WorkLimits
+from bot.measures import Measures
 from bot.ports import Hurry, ToolCall
 from core.generation import GenerationOutcome, ModelRequest
 from core.tools import CallResult, ToolSpec, not_executed
@@ -63,6 +64,7 @@ def surroundings(database: Database, model: SilentModel, *, poll_s: float = 0.01
         limits=Limits(poll_s=poll_s, turn_limit_s=60, retry_for_s=60, card_interval_s=0),
         worker="w1",
         draining=lambda: False,
+        measures=Measures(),
     )
 
 
