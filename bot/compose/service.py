@@ -27,6 +27,7 @@ from bot.flow.reap import Reaper
 from bot.flow.receipts import ReceiptKeeper
 from bot.flow.supervise import forever
 from bot.flow.turn_loop import Limits, Surroundings
+from bot.flow.watch_fleet import FleetWatcher
 from bot.flow.worker import Worker, WorkLimits
 from bot.measures import Measures
 from bot.model.instructions import instructions
@@ -71,6 +72,7 @@ class _Service:
         self._database = database
         self._stack = stack
         self._measures = Measures()
+        self._fleet = FleetWatcher(database, self._measures)
         self._redactor = Redactor(settings.secrets())
         self._bells = Bells()
         self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
@@ -92,6 +94,7 @@ class _Service:
         self._listen_to_signals()
         self._began_empty = await self._database.read(conversations.is_empty)  # before anything comes in
         self._stack.push_async_callback(self._platform.chat.close)
+        self._stack.push_async_callback(self._fleet.close)
         server = await self._start_web(listener)
         self._stack.push_async_callback(server.close)
         await self._connect_or_refuse()
@@ -169,7 +172,12 @@ class _Service:
             self._stack.callback(loop.remove_signal_handler, number)
 
     async def _start_web(self, listener: socket.socket | None) -> Server:
-        app = make_app(reasons=self._not_ready, add_routes=self._platform.add_routes)
+        app = make_app(
+            reasons=self._not_ready,
+            measures=self._measures,
+            refresh=self._fleet.refresh,
+            add_routes=self._platform.add_routes,
+        )
         env = self._settings.env
         return await Server.start(app, host=env.host, port=env.port, listener=listener)
 
@@ -222,6 +230,7 @@ class _Service:
             ("keep cards", self._cards.run),
             ("deliver", self._deliverer.run),
             ("receipts", receipts.run),
+            ("watch the loop", self._measures.watch_loop),
         ):
             self._keep(name, loop)
 

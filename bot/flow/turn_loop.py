@@ -17,6 +17,7 @@ import structlog
 from bot.flow.bells import Bell, Bells, Topic
 from bot.flow.generating import Generating
 from bot.flow.running_calls import RunningCalls
+from bot.flow.watch_turn import TurnWatch
 from bot.measures import Measures
 from bot.ports import Model, Tools
 from core import turn as rules
@@ -90,6 +91,7 @@ class TurnRun:
         self._messages: list[Message] = list(started.messages)
         self._calls = RunningCalls(around, started, self._post)
         self._generating = Generating(around, started, self._post)
+        self._watch = TurnWatch(around.database, around.measures, started)
         self._reason: Reason | None = None
 
     async def run(self) -> Reason:
@@ -170,6 +172,7 @@ class TurnRun:
     async def _ask_model(self, effect: AskModel) -> None:
         paused = () if effect.paused is None else (effect.paused,)
         self._generating.ask((*self._messages, *paused))
+        await self._watch.asked_model()
 
     async def _break_off(self, _: BreakOff) -> None:
         await self._generating.break_off()
@@ -206,11 +209,13 @@ class TurnRun:
         self._calls.hurry()
         if effect.held is None:
             return
+        self._watch.hurried(effect.held)
         urgent = effect.held.signal is Signal.STOP
         await self._around.database.write(cards.want, self._fence.turn_id, urgent=urgent)
         self._around.bells.ring(Topic.CARDS)
 
     async def _close_batch(self, effect: CloseBatch) -> Input:
+        self._watch.balanced(effect.stamp)
         self._messages.append(await self._around.database.write(steps.close, self._fence, effect.stamp))
         self._around.bells.ring(Topic.CARDS)
         return BatchClosed()
@@ -235,6 +240,7 @@ class TurnRun:
         self._around.bells.ring(Topic.WORK)
         ring = self._around.bells.ring_soon if standing.reason is Reason.STEERED else self._around.bells.ring
         ring(Topic.CARDS, Topic.POSTS, Topic.RECEIPTS)
+        await self._watch.settled(standing.reason)
         return Settled()
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 import structlog
 from aiohttp import hdrs, web
+from prometheus_client.exposition import choose_encoder
 
 from bot.errors import Unusable
+from bot.measures import Measures
 from bot.web.listening import BACKLOG, why_not
-from bot.web.metrics import CONTENT_TYPE, Metric, render
 
 log = structlog.get_logger()
 
 Reasons = Callable[[], list[str]]
 """Why this process cannot work now, one line each; empty when it can."""
+
+Refresh = Callable[[], Awaitable[None]]
+"""Brings numbers up to date that are only known when they are asked for; returns soon, whatever happens."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -26,8 +30,9 @@ SHUTDOWN_S = 5.0  # an open request may end, a probe that never does may not hol
 def make_app(
     *,
     reasons: Reasons,
+    measures: Measures,
+    refresh: Refresh,
     add_routes: Callable[[web.Application], None] = lambda _: None,
-    metrics: Callable[[], Iterable[Metric]] = lambda: (),
 ) -> web.Application:
     """The application; `add_routes` adds what the platform serves."""
 
@@ -38,10 +43,11 @@ def make_app(
         why = reasons()
         return web.json_response({"ready": not why, "reasons": why}, status=503 if why else 200)
 
-    async def show_metrics(_: web.Request) -> web.Response:
-        ready = Metric("watchkeeper_ready", "Whether this process can work.", int(not reasons()))
-        body = render([ready, *metrics()])
-        return web.Response(body=body.encode(), headers={hdrs.CONTENT_TYPE: CONTENT_TYPE})
+    async def show_metrics(request: web.Request) -> web.Response:
+        measures.ready(not reasons())
+        await refresh()
+        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
+        return web.Response(body=encode(measures.registry), headers={hdrs.CONTENT_TYPE: content_type})
 
     app = web.Application(client_max_size=LARGEST_BODY, middlewares=[_faults_say_nothing])
     app.on_response_prepare.append(_without_server_header)

@@ -8,8 +8,17 @@ import pytest
 from aiohttp import ClientSession, web
 
 from bot.errors import Unusable
-from bot.web.metrics import Metric, render
+from bot.measures import Measures
 from bot.web.server import LARGEST_BODY, Handler, Server, make_app
+
+
+def _app(
+    reasons: Callable[[], list[str]] = list, add_routes: Callable[[web.Application], None] = lambda _: None
+) -> web.Application:
+    async def refresh() -> None:
+        pass
+
+    return make_app(reasons=reasons, measures=Measures(), refresh=refresh, add_routes=add_routes)
 
 
 @asynccontextmanager
@@ -20,7 +29,7 @@ async def serving(
         if slack_events is not None:
             app.router.add_post("/slack/events", slack_events)
 
-    server = await Server.start(make_app(reasons=reasons, add_routes=add_routes), host="127.0.0.1", port=0)
+    server = await Server.start(_app(reasons, add_routes), host="127.0.0.1", port=0)
     host, port = server.address
     async with ClientSession() as session:
         yield session, f"http://{host}:{port}"
@@ -98,41 +107,42 @@ async def test_a_fault_of_ours_tells_nothing_to_the_outside() -> None:
         assert (answer.status, await answer.json()) == (500, {"error": "internal"})
 
 
-async def test_numbers_are_there_for_prometheus() -> None:
-    async with serving(reasons=lambda: ["x"]) as (session, url), session.get(f"{url}/metrics") as answer:
-        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        assert "watchkeeper_ready 0" in (await answer.text()).splitlines()
+@pytest.mark.parametrize(
+    "accepts, content_type",
+    [
+        ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text;version=1.0.0", "application/openmetrics-text; version=1.0.0"),
+    ],
+)
+async def test_numbers_are_there_in_the_form_that_is_asked_for(accepts: str, content_type: str) -> None:
+    async with (
+        serving() as (session, url),
+        session.get(f"{url}/metrics", headers={"Accept": accepts}) as answer,
+    ):
+        assert answer.headers["Content-Type"].startswith(content_type)
+        assert "watchkeeper_ready 1.0" in (await answer.text()).splitlines()
 
 
-def test_metrics_of_one_name_are_described_once_and_their_labels_escaped() -> None:
-    text = render(
-        [
-            Metric("turns_total", "All\nturns.", 2, "counter", {"reason": 'a"b\\c\nd'}),
-            Metric("turns_total", "All\nturns.", 0.5, "counter", {"reason": "x"}),
-            Metric("odd", "Odd.", float("inf")),
-        ]
-    )
-    assert text.splitlines() == [
-        "# HELP turns_total All\\nturns.",
-        "# TYPE turns_total counter",
-        'turns_total{reason="a\\"b\\\\c\\nd"} 2',
-        'turns_total{reason="x"} 0.5',
-        "# HELP odd Odd.",
-        "# TYPE odd gauge",
-        "odd +Inf",
-    ]
+async def test_whether_it_is_ready_is_looked_up_for_every_scrape() -> None:
+    reasons = ["draining"]
+    async with serving(reasons=lambda: reasons) as (session, url):
+        async with session.get(f"{url}/metrics") as answer:
+            assert "watchkeeper_ready 0.0" in (await answer.text()).splitlines()
+        reasons.clear()
+        async with session.get(f"{url}/metrics") as answer:
+            assert "watchkeeper_ready 1.0" in (await answer.text()).splitlines()
 
 
 async def test_a_port_in_use_is_named_with_the_mend() -> None:
-    first = await Server.start(make_app(reasons=list), host="127.0.0.1", port=0)
+    first = await Server.start(_app(), host="127.0.0.1", port=0)
     _, port = first.address
     with pytest.raises(
         Unusable, match=rf"^WATCHKEEPER_PORT: {port} on 127.0.0.1 is in use; .* another port$"
     ):
-        await Server.start(make_app(reasons=list), host="127.0.0.1", port=port)
+        await Server.start(_app(), host="127.0.0.1", port=port)
     await first.close()
 
 
 async def test_an_address_of_another_machine_is_named_with_the_mend() -> None:
     with pytest.raises(Unusable, match=r"^WATCHKEEPER_HOST: this machine has no address 192\.0\.2\.1; use "):
-        await Server.start(make_app(reasons=list), host="192.0.2.1", port=0)
+        await Server.start(_app(), host="192.0.2.1", port=0)
