@@ -44,7 +44,7 @@ async def decide(
     """
     row = (await tx.execute(select(inbox).where(inbox.c.seq == seq))).one()
     conversation = await lock(tx, row.conversation_id)
-    row = (await tx.execute(select(inbox).where(inbox.c.seq == seq).with_for_update())).one()
+    row = (await tx.execute(select(inbox).where(inbox.c.seq == seq).with_for_update(key_share=True))).one()
     if row.effect is not None or row.fate != Fate.WAITING:
         return Decided(row.conversation_id)
     running = await is_running(tx, conversation)

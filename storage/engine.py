@@ -3,35 +3,43 @@
 Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the
 transaction still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the
 connection. SQLite lets one write at a time; `write_first` goes before all others that wait.
+
+What fails before its COMMIT was sent has done nothing, and is tried again while the database is away. What
+fails at its COMMIT may have been done: `CommitUnknown`, and whoever asked reads the records again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Double
 
-from storage import sqlite_driver
-from storage.errors import DatabaseUnusable
+from storage import postgres_engine, sqlite_engine
+from storage.errors import CommitUnknown, DatabaseAway, DatabaseUnusable
 from storage.turnstile import Turnstile
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Transaction = Callable[Concatenate[AsyncConnection, P], Awaitable[T]]
 
-BUSY_TIMEOUT_S = 5.0
-TRIES = 3
+TRIES = 5
+"""A transaction that meets a lock's limit or a deadlock is run so often."""
+
+PATIENCE_S = 30.0
+"""So long a transaction is tried again while the database is away."""
+
+LONGEST_PAUSE_S = 0.5
 
 
 class db_now(FunctionElement[float]):  # reads like the SQL function that it is
@@ -54,10 +62,14 @@ def _postgres_now(element: db_now, compiler: SQLCompiler, **_: Any) -> str:
 class Database:
     """Readers and one way to write. Open with `Database.open`, close when done."""
 
-    def __init__(self, writer: AsyncEngine, reader: AsyncEngine) -> None:
+    def __init__(self, url: URL, writer: AsyncEngine, reader: AsyncEngine) -> None:
+        self.url = url
+        self.patience_s = PATIENCE_S
+        self.retried: Callable[[], None] = lambda: None
         self._writer = writer
         self._reader = reader
         self._owned: set[asyncio.Task[Any]] = set()
+        self._closing = False
         self._turnstile = Turnstile() if self.is_sqlite else None
 
     @classmethod
@@ -65,15 +77,15 @@ class Database:
         """Open the database at a SQLAlchemy URL (async driver); raises DatabaseUnusable with the mend."""
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            database = _sqlite(parsed, read_only=read_only)
+            engines = sqlite_engine.engines(parsed, read_only=read_only)
         else:
-            engine = create_async_engine(parsed, pool_size=10, max_overflow=10, pool_pre_ping=True)
-            database = cls(engine, engine)
+            engines = postgres_engine.engines(parsed)
+        database = cls(parsed, *engines)
         try:
             async with database._reader.connect() as connection:
                 # Reads the file: a bare `select 1` is answered without looking whether it is a database.
                 await connection.run_sync(lambda sync: sync.dialect.has_table(sync, "alembic_version"))
-        except (OSError, DBAPIError) as error:
+        except (OSError, SQLAlchemyError) as error:
             await database.close()
             raise DatabaseUnusable(why_unusable(parsed, error)) from error
         return database
@@ -84,17 +96,24 @@ class Database:
         return self._writer.dialect.name == "sqlite"
 
     async def read(self, query: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that only reads, in one snapshot."""
-        return await self._owning(self._read(lambda connection: query(connection, *args, **kwargs)))
+        """Run a function that only reads, in one snapshot. Raises DatabaseAway."""
+        return await self._owning(
+            self._patiently(self._read, lambda connection: query(connection, *args, **kwargs))
+        )
 
     async def write(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a transaction to its end; what it raises undoes it whole."""
-        return await self._owning(self._run(lambda connection: transaction(connection, *args, **kwargs)))
+        """Run a transaction to its end; what it raises undoes it whole.
+
+        Raises DatabaseAway (nothing was done) or CommitUnknown (it may have been).
+        """
+        return await self._owning(
+            self._patiently(self._write, lambda connection: transaction(connection, *args, **kwargs))
+        )
 
     async def write_first(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `write`, for what somebody outside waits for."""
         return await self._owning(
-            self._run(lambda connection: transaction(connection, *args, **kwargs), first=True)
+            self._patiently(self._write_first, lambda connection: transaction(connection, *args, **kwargs))
         )
 
     async def _owning(self, work: Coroutine[Any, Any, T]) -> T:
@@ -109,6 +128,28 @@ class Database:
         if not task.cancelled():
             task.exception()  # whoever waited has it; if nobody waits any more, nobody misses it
 
+    async def _patiently(
+        self,
+        run: Callable[[Callable[[AsyncConnection], Awaitable[T]]], Awaitable[T]],
+        work: Callable[[AsyncConnection], Awaitable[T]],
+    ) -> T:
+        """Run it again when it met a lock, and for a while when the database is away."""
+        loop = asyncio.get_running_loop()
+        until, tries, pause = loop.time() + self.patience_s, 0, 0.05
+        while True:
+            try:
+                return await run(work)
+            except (OSError, SQLAlchemyError) as error:
+                tries += 1
+                if is_away(error):
+                    if self._closing or loop.time() + pause > until:
+                        raise DatabaseAway(_cause(error)) from error
+                elif not may_run_again(error) or tries >= TRIES:
+                    raise
+            self.retried()
+            await asyncio.sleep(pause * (0.5 + random.random()))
+            pause = min(LONGEST_PAUSE_S, pause * 2)
+
     async def _read(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async with self._reader.connect() as connection:
             return await query(connection)
@@ -116,19 +157,28 @@ class Database:
     def _turn(self, *, first: bool) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._turnstile is None else self._turnstile.passing(first=first)
 
-    async def _run(self, transaction: Callable[[AsyncConnection], Awaitable[T]], *, first: bool = False) -> T:
-        for attempt in range(1, TRIES + 1):
+    async def _write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._turn(first=False):
+            return await self._transact(transaction)
+
+    async def _write_first(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._turn(first=True):
+            return await self._transact(transaction)
+
+    async def _transact(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._writer.connect() as connection, connection.begin() as begun:
+            result = await transaction(connection)
             try:
-                async with self._turn(first=first), self._writer.begin() as connection:
-                    return await transaction(connection)
-            except OperationalError as error:  # busy, deadlock, serialization: the whole transaction again
-                if attempt == TRIES or error.connection_invalidated:
-                    raise
-                await asyncio.sleep(0.05 * attempt)
-        raise AssertionError("unreachable")
+                await begun.commit()
+            except (OSError, SQLAlchemyError) as error:
+                if is_away(error):
+                    raise CommitUnknown(_cause(error)) from error
+                raise
+            return result
 
     async def close(self) -> None:
         """Wait for every transaction under way, then close all connections."""
+        self._closing = True
         while self._owned:
             await asyncio.wait(self._owned)
         await self._reader.dispose()
@@ -136,63 +186,41 @@ class Database:
             await self._writer.dispose()
 
 
-def _sqlite(url: URL, *, read_only: bool) -> Database:
-    """One connection that writes, a few that read; WAL, so that neither waits for the other."""
-    if read_only and url.database and not Path(url.database).exists():
-        raise DatabaseUnusable(
-            f"there is no database at {url.database}: set DATABASE_URL to the one that is used"
-        )
-    writer = create_async_engine(
-        url, pool_size=1, max_overflow=0, pool_timeout=60, connect_args=sqlite_driver.CONNECT_ARGS
+def is_away(error: Exception) -> bool:
+    """Whether the database could not be reached, or was lost on the way."""
+    if isinstance(error, OSError | PoolTimeout):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    code = _code(error)
+    return (
+        error.connection_invalidated
+        or isinstance(error.orig, OSError)
+        or code.startswith(postgres_engine.AWAY)
     )
-    reader = create_async_engine(url, pool_size=4, max_overflow=4, connect_args=sqlite_driver.CONNECT_ARGS)
-    for engine in (writer, reader):
-        event.listen(engine.sync_engine, "connect", _drive)
-    prepare_sqlite(writer, writes=True)
-    prepare_sqlite(reader, writes=False)
-    return Database(writer, reader)
 
 
-def _drive(dbapi_connection: Any, _record: Any) -> None:
-    sqlite_driver.drive(dbapi_connection.driver_connection)
+def may_run_again(error: Exception) -> bool:
+    """Whether the same transaction may fare better: busy, deadlock, serialization, a lock's limit."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return _code(error) in postgres_engine.AGAIN or sqlite_engine.is_busy(error.orig)
 
 
-def prepare_sqlite(engine: AsyncEngine, *, writes: bool) -> None:
-    """Make an engine's transactions real ones, tables included: the driver's own habits leave some out."""
-    event.listen(engine.sync_engine, "connect", _prepare(writes=writes))
-    event.listen(engine.sync_engine, "begin", _begin_immediate if writes else _begin_deferred)
+def _code(error: DBAPIError) -> str:
+    return str(getattr(error.orig, "sqlstate", None) or "")
 
 
-def _prepare(*, writes: bool) -> Callable[[Any, Any], None]:
-    """Per connection: durable on power loss (`synchronous=FULL`), patient with other processes."""
-
-    def prepare(dbapi_connection: Any, _record: Any) -> None:
-        dbapi_connection.isolation_level = None  # we say BEGIN ourselves
-        cursor = dbapi_connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        if writes:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            cursor.execute("PRAGMA synchronous = FULL")
-        else:
-            cursor.execute("PRAGMA query_only = ON")
-        cursor.close()
-
-    return prepare
-
-
-def _begin_immediate(connection: Any) -> None:
-    # A deferred transaction that writes after another's commit fails at once, whatever the busy timeout.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _begin_deferred(connection: Any) -> None:
-    connection.exec_driver_sql("BEGIN")
+def _cause(error: Exception) -> str:
+    text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    return text.splitlines()[0]
 
 
 def why_unusable(url: URL, error: Exception) -> str:
     """One line for people: what cannot be opened, why, and what to check."""
-    cause = str(getattr(error, "orig", None) or error).splitlines()[0]
-    where = url.database if url.get_backend_name() == "sqlite" else f"{url.host}:{url.port or 5432}"
-    mend = "check that it exists and may be written"
-    return f"DATABASE_URL: cannot open the database at {where} ({cause}): {mend}"
+    if url.get_backend_name() == "sqlite":
+        where, mend = url.database, "check that it exists and may be written"
+    else:
+        where = f"{url.host}:{url.port or 5432}"
+        mend = "check that it runs there, and the user, the password and the database's name"
+    return f"DATABASE_URL: cannot open the database at {where} ({_cause(error)}): {mend}"

@@ -25,3 +25,11 @@ class SchemaOutdated(Exception):
 
 class DatabaseUnusable(Exception):
     """The database cannot be opened; the message is one line for people that names the mend."""
+
+
+class DatabaseAway(Exception):
+    """The database could not be reached for as long as anybody may wait; nothing was done."""
+
+
+class CommitUnknown(Exception):
+    """The answer to a COMMIT was lost: the transaction may have been done. Read the records again."""

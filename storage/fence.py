@@ -26,7 +26,9 @@ class Fence:
 
 async def lock(tx: AsyncConnection, conversation_id: str) -> Row[tuple[object, ...]]:
     """Lock a conversation's row for this transaction and return it."""
-    statement = select(conversations).where(conversations.c.id == conversation_id).with_for_update()
+    statement = (
+        select(conversations).where(conversations.c.id == conversation_id).with_for_update(key_share=True)
+    )
     return (await tx.execute(statement)).one()
 
 

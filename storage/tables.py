@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
 )
 
 metadata = MetaData(
@@ -63,7 +64,18 @@ conversations = Table(
     Column("next_call", Integer, nullable=False, server_default="1"),
     Column("history", String(12), nullable=False, server_default="none"),  # none, wanted, read, missing
 )
-Index("ix_conversations_claimable", conversations.c.lease_expires, conversations.c.not_before)
+Index(
+    "ix_conversations_active",
+    conversations.c.active_turn,
+    sqlite_where=conversations.c.active_turn.is_not(None),
+    postgresql_where=conversations.c.active_turn.is_not(None),
+)
+Index(
+    "ix_conversations_resumable",
+    conversations.c.resume_turn,
+    sqlite_where=conversations.c.resume_turn.is_not(None),
+    postgresql_where=conversations.c.resume_turn.is_not(None),
+)
 
 inbox = Table(
     "inbox",
@@ -109,6 +121,12 @@ Index(
     inbox.c.seq,
     sqlite_where=inbox.c.effect.is_(None),
     postgresql_where=inbox.c.effect.is_(None),
+)
+Index(
+    "ix_inbox_receipts",
+    inbox.c.seq,
+    sqlite_where=inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown),
+    postgresql_where=inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown),
 )
 
 tombstones = Table(
@@ -219,6 +237,12 @@ settlements = Table(
     CheckConstraint("(reason = 'completed') = (final_event_id is not null)", name="final_event"),
 )
 Index("ix_settlements_conversation", settlements.c.conversation_id)
+Index(
+    "ix_settlements_unreleased",
+    settlements.c.turn_id,
+    sqlite_where=settlements.c.card_released_at.is_(None),
+    postgresql_where=settlements.c.card_released_at.is_(None),
+)
 
 cards = Table(
     "cards",
@@ -238,6 +262,12 @@ cards = Table(
     Column("given_up", String(200)),
 )
 Index("ix_cards_turn", cards.c.turn_id)
+Index(
+    "ix_cards_due",
+    cards.c.id,
+    sqlite_where=and_(cards.c.wanted > cards.c.shown, cards.c.given_up.is_(None)),
+    postgresql_where=and_(cards.c.wanted > cards.c.shown, cards.c.given_up.is_(None)),
+)
 
 outbox = Table(
     "outbox",
@@ -267,4 +297,18 @@ Index(
     outbox.c.number,
     sqlite_where=outbox.c.done_at.is_(None),
     postgresql_where=outbox.c.done_at.is_(None),
+)
+
+claims = Table(  # who may speak to the platform about one thing (a card, a thread, a message), and until when
+    "claims",
+    metadata,
+    Column("thing", String(340), primary_key=True),
+    Column("owner", String(120), nullable=False),
+    Column("until", Double, nullable=False),
+)
+
+schema_floor = Table(  # the oldest schema that a program must know to work with this one
+    "schema_floor",
+    metadata,
+    Column("revision", String(32), primary_key=True),
 )

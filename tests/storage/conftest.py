@@ -1,21 +1,24 @@
-"""A migrated, empty database for each test. No test knows which kind it is."""
+"""A migrated, empty database for each test, and each test on both kinds. No test knows which it has."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from storage.engine import Database
-from tests.storage.fresh import fresh_url
+from tests.storage.fresh import FRESH, drop
 from tests.storage.world import World
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(params=list(FRESH))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database of this test's own."""
-    return fresh_url(tmp_path)
+    kind: str = request.param
+    url = FRESH[kind](tmp_path)
+    yield url
+    drop(url)
 
 
 @pytest.fixture

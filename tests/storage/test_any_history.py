@@ -28,7 +28,7 @@ from storage.engine import Database
 from storage.errors import Fenced, Signalled
 from storage.turns import StartedTurn
 from tests import invariants
-from tests.storage.fresh import fresh_url
+from tests.storage.fresh import sqlite_url
 from tests.storage.world import ANSWER, THREAD, World, booking
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.database = self.run(Database.open(fresh_url(Path(self.folder.name))))
+        self.database = self.run(Database.open(sqlite_url(Path(self.folder.name))))
         self.world = World(self.database)
         self.run(self.world.says())
 

@@ -18,7 +18,7 @@ from tests.storage.world import World
 
 async def add_one(tx: Any, entered: asyncio.Event | None = None, pause_s: float = 0.0) -> None:
     """Read, wait, write: what loses updates when two do it at once."""
-    value = (await tx.execute(select(t.conversations.c.next_call))).scalar_one()
+    value = (await tx.execute(select(t.conversations.c.next_call).with_for_update())).scalar_one()
     if entered is not None:
         entered.set()
     await asyncio.sleep(pause_s)

@@ -75,8 +75,20 @@ async def test_a_database_without_tables_is_not_current(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_a_database_of_a_newer_version_is_refused_with_the_mend_and_left_alone(url: str) -> None:
+async def test_a_database_that_a_newer_version_has_expanded_is_used_as_it_is(url: str) -> None:
     await do(url, "update alembic_version set version_num = '9999'")
+    assert await schema.upgrade(url) is False
+    database = await Database.open(url)
+    assert await schema.is_current(database)
+    await database.close()
+
+
+async def test_a_database_of_a_newer_version_is_refused_with_the_mend_and_left_alone(url: str) -> None:
+    await do(
+        url,
+        "update alembic_version set version_num = '9999'",
+        "update schema_floor set revision = '9998'",  # it has taken away what this version uses
+    )
     with pytest.raises(DatabaseUnusable, match="schema 9999"):
         await schema.upgrade(url)
     database = await Database.open(url)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from storage.engine import Database
-from tests.storage.fresh import fresh_url
+from tests.storage.fresh import sqlite_url
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """The URL of a database of this test's own."""
-    return fresh_url(tmp_path)
+    return sqlite_url(tmp_path)
 
 
 @pytest.fixture
