@@ -1,12 +1,16 @@
 """Bells: hints that something may have changed.
 
-A spurious, doubled, late or lost one does nothing but cost time.
+A spurious, doubled, late or lost one does nothing but cost time. `Bells` serve one process; `SharedBells` ring
+at once here as well, and then, over Redis, in the other processes what concerns these.
 """
 
 from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from storage.wake import Wake
 
 
 class Topic(StrEnum):
@@ -18,6 +22,11 @@ class Topic(StrEnum):
     POSTS = "posts"
     RECEIPTS = "receipts"
 
+
+FAR = frozenset({Topic.WORK})
+"""What another process may be quicker to do. The rest is done by whoever made it, or found by a poll."""
+
+Kind: TypeAlias = Literal["topic", "turn"]
 
 SOON_S = 0.15
 
@@ -44,7 +53,7 @@ class Bell:
 
 
 class Bells:
-    """All bells of one process."""
+    """All bells of one process, which concern nobody else."""
 
     def __init__(self) -> None:
         self._topics = {topic: Bell() for topic in Topic}
@@ -54,8 +63,20 @@ class Bells:
         """The bell of one loop."""
         return self._topics[topic]
 
+    def reasons(self) -> list[str]:
+        """Why rings reach only this process where they should reach others, one line each."""
+        return []
+
+    async def listen(self) -> None:
+        """Hear for ever what others ring."""
+        await asyncio.Event().wait()
+
     def ring(self, *topics: Topic) -> None:
         """Ask these loops to look."""
+        self.ring_here(*topics)
+
+    def ring_here(self, *topics: Topic) -> None:
+        """Ask these loops of this process to look, for what no other process could do."""
         for topic in topics:
             self._topics[topic].ring()
 
@@ -82,6 +103,49 @@ class Bells:
         return bell is not None
 
     def ring_all_turns(self) -> None:
-        """Make every running turn probe."""
+        """Make every turn that runs here probe."""
         for bell in self._turns.values():
             bell.ring()
+
+
+class SharedBells(Bells):
+    """The bells of one process among others."""
+
+    def __init__(self, wake: Wake) -> None:
+        super().__init__()
+        self._wake = wake
+
+    def reasons(self) -> list[str]:
+        """Why Redis cannot be used now; until it can, the others poll."""
+        return [self._wake.reason] if self._wake.reason else []
+
+    async def listen(self) -> None:
+        """Hear for ever what others ring; look at everything once whenever that begins (again)."""
+        await self._wake.run(self._hear, self._ring_everything)
+
+    def ring(self, *topics: Topic) -> None:
+        """Ask these loops to look, and those of the others for what they may do as well."""
+        super().ring(*topics)
+        for topic in FAR.intersection(topics):
+            self._ring_far("topic", topic)
+
+    def ring_turn(self, conversation_id: str) -> bool:
+        """Make whoever runs this conversation probe; whether anybody here does."""
+        is_here = super().ring_turn(conversation_id)
+        if not is_here:
+            self._ring_far("turn", conversation_id)
+        return is_here
+
+    def _ring_far(self, kind: Kind, name: str) -> None:
+        self._wake.ring(kind, name)
+
+    def _hear(self, kind: str, name: str) -> None:
+        """What another process rang, perhaps one of another version."""
+        if kind == "turn":
+            super().ring_turn(name)
+        elif kind == "topic" and name in set(Topic):
+            self.ring_here(Topic(name))
+
+    def _ring_everything(self) -> None:
+        self.ring_here(*Topic)
+        self.ring_all_turns()
