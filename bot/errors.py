@@ -9,6 +9,10 @@ class Temporary(Exception):
         self.retry_after_s = retry_after_s
 
 
+class Unreachable(Temporary):
+    """The platform is away for everything: what was tried is not to blame, and nobody would see it twice."""
+
+
 class OutcomeUnknown(Temporary):
     """The call may have taken effect: its answer was lost. Look before repeating it."""
 
@@ -22,7 +26,15 @@ class Permanent(Exception):
 
 
 class Gone(Permanent):
-    """The message or place does not exist (any more)."""
+    """The message does not exist (any more)."""
+
+
+class Unchangeable(Permanent):
+    """The message stands, and the platform lets us change it no more."""
+
+
+class Closed(Permanent):
+    """The place takes nothing from us: it is archived, locked or deleted, or we were removed from it."""
 
 
 class Rejected(Permanent):

@@ -61,7 +61,8 @@ class Found:
 class Chat(Protocol):
     """A platform on which people and we talk. All references are the platform's own message ids.
 
-    Every method may raise `Temporary` (with a time to wait where one was said), `Permanent` or `Gone`.
+    Every method may raise `Temporary` (with a time to wait where one was said) or `Permanent`, and what
+    bot.errors has of either: `Unreachable`, `Gone`, `Unchangeable`, `Closed`, `Rejected`.
     Methods that create something may also raise `OutcomeUnknown`; the caller then looks with `find` before it
     tries again. Each method waits for its share of the platform's rate budget by itself.
     """
@@ -84,6 +85,10 @@ class Chat(Protocol):
 
     async def tell_privately(self, thread: Thread, user_id: str, text: str) -> None:
         """Show `text` to one person only, in the thread."""
+        ...
+
+    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+        """Post to one person outside of the thread, which takes nothing any more; returns the reference."""
         ...
 
     async def set_receipt(self, thread: Thread, ref: str, receipt: str | None, previous: str | None) -> None:

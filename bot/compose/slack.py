@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 from slack_bolt.async_app import AsyncApp
 
 from bot.compose.platform import Inside
-from bot.errors import Permanent, Temporary, Unusable
+from bot.errors import Permanent, Rejected, Temporary, Unusable
 from bot.settings import Settings
 from bot.slack.api import SlackApi, web_client
 from bot.slack.budget import Budget
@@ -15,8 +17,6 @@ from bot.slack.connect import Connection
 from bot.slack.http import slack_events_handler
 from bot.slack.listen import slack_app
 from bot.slack.socket import SocketMode
-
-REJECTED = frozenset({"invalid_auth", "not_authed", "token_revoked", "account_inactive", "token_expired"})
 
 
 class SlackPlatform:
@@ -34,6 +34,7 @@ class SlackPlatform:
         self.responders = frozenset(section.responders)
         self._app: AsyncApp | None = None
         self._socket: SocketMode | None = None
+        self._asking: asyncio.Task[None] | None = None
 
     def open(self, inside: Inside) -> None:
         """Build the app, and the socket where there is a token for it."""
@@ -56,6 +57,8 @@ class SlackPlatform:
             await self._connection.connect()
         except Permanent as error:
             raise _rejected("SLACK_BOT_TOKEN", error) from None
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._connection.keep_asking(), name="slack-health")
         if self._socket is not None:
             try:
                 await self._socket.start()
@@ -63,15 +66,18 @@ class SlackPlatform:
                 raise _rejected("SLACK_APP_TOKEN", error) from None
 
     def reasons(self) -> list[str]:
-        """Why no event can come in."""
+        """Why no event can come in, or nothing can go out."""
         if self._connection.identity is None:
             return [self._connection.reason]
-        if self._socket is not None and not self._socket.connected:
-            return [self._socket.reason]
-        return []
+        unsent = self._connection.api.health.reason
+        unheard = "" if self._socket is None or self._socket.connected else self._socket.reason
+        return [reason for reason in (unsent, unheard) if reason]
 
     async def close(self) -> None:
         """Close the socket."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
         if self._socket is not None:
             await self._socket.close()
 
@@ -82,7 +88,7 @@ class SlackPlatform:
 
 
 def _rejected(variable: str, error: Permanent) -> Exception:
-    if error.code in REJECTED:
+    if isinstance(error, Rejected):
         return Unusable(
             f"{variable}: Slack rejects the token ({error.code}); copy it anew from the app's settings"
         )

@@ -6,7 +6,7 @@ from bot.console import cardform, people
 from bot.console.channel import Channel, NoSuchThread
 from bot.console.identity import US, message_key, thread_of
 from bot.console.rows import Kind, Message
-from bot.errors import Gone
+from bot.errors import Closed, Gone
 from bot.ports import Found, Post
 from bot.words import split as parts
 from bot.words.metadata import of_card, of_post
@@ -48,7 +48,11 @@ class ConsoleChat:
         try:
             await self._channel.whisper(thread.thread, user_id, text)
         except NoSuchThread:
-            raise Gone(f"there is no thread {thread.thread}", "thread_not_found") from None
+            raise Closed(f"there is no thread {thread.thread}", "thread_not_found") from None
+
+    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+        """The console has no place besides its threads."""
+        raise Closed("nobody is reached outside of a thread here", "no_direct_messages")
 
     async def set_receipt(self, thread: Thread, ref: str, receipt: str | None, previous: str | None) -> None:
         """Our one reaction, changed in one step."""
@@ -81,7 +85,7 @@ class ConsoleChat:
                 picture=picture,
             )
         except NoSuchThread:
-            raise Gone(f"there is no thread {thread.thread}", "thread_not_found") from None
+            raise Closed(f"there is no thread {thread.thread}", "thread_not_found") from None
         return written.ref
 
     # --- reading ------------------------------------------------------------------------------------------

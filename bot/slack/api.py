@@ -10,8 +10,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.errors import Temporary
 from bot.slack.budget import Budget, Priority
+from bot.slack.health import Health
 from bot.slack.methods import METHODS, Form
-from bot.slack.refusals import refusal
+from bot.slack.refusals import Limited, refusal
 from core.history import Json
 
 SLACKS_API = "https://slack.com/api/"
@@ -39,6 +40,7 @@ class SlackApi:
 
     def __init__(self, client: AsyncWebClient, budget: Budget | None = None) -> None:
         self.client = client
+        self.health = Health()
         self._budget = budget or Budget()
 
     async def turn(self, method: str, priority: Priority, channel: str) -> None:
@@ -54,14 +56,18 @@ class SlackApi:
         """As `call`, for a caller that has waited for its turn."""
         if (left := self._budget.rests_for(method)) > 0:
             raise Temporary(f"{method}: resting as Slack asked", left)
+        self.health.ask()
         given = {name: value for name, value in args.items() if value is not None}
         try:
-            return await self._send(method, given)
+            answer = await self._send(method, given)
+            self.health.worked(method)
+            return answer
         except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError) as error:
             failed = refusal(method, error, creates=METHODS[method].creates)
         except (ValueError, TypeError, AttributeError) as error:  # an answer that is no JSON object
             failed = refusal(method, error, creates=METHODS[method].creates)
-        if isinstance(failed, Temporary) and failed.retry_after_s is not None:
+        self.health.failed(method, failed)
+        if isinstance(failed, Limited) and failed.retry_after_s is not None:
             self._budget.rest(method, failed.retry_after_s)
         raise failed
 

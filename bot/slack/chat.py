@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from bot.errors import Gone, Permanent
+from bot.errors import Closed, Gone, Permanent
 from bot.ports import Found, Post
 from bot.slack.blocks import draw_card
 from bot.slack.budget import Priority
@@ -20,7 +20,7 @@ from bot.slack.connect import Connection
 from bot.slack.drawing import Drawing, Richness
 from bot.slack.people import People
 from bot.slack.posts import draw_chart, draw_post
-from bot.slack.refusals import BLOCKS_REFUSED
+from bot.slack.refusal_table import Kind, kind_of
 from bot.slack.split import split
 from bot.slack.text import Hosts, cut, to_mrkdwn
 from bot.slack.threads import Threads
@@ -63,7 +63,7 @@ class SlackChat:
             try:
                 shown = await self._show(thread, ref, draw_card(card, richness))
             except Permanent as refused:
-                if refused.code not in BLOCKS_REFUSED or richness is Richness.TEXT:
+                if kind_of(refused.code) is not Kind.FORM or richness is Richness.BARE:
                     raise
                 log.warning("slack_refused_a_card", form=richness.name, error=str(refused))
                 reason = refused.code
@@ -78,13 +78,18 @@ class SlackChat:
         """Post an answer, a note or a chart."""
         if post.chart is not None:
             return await self._post_chart(thread, post, post.chart)
-        try:
-            return await self._post(thread, draw_post(post, self._hosts))
-        except Permanent as refused:
-            if refused.code not in BLOCKS_REFUSED:
-                raise
-            log.warning("slack_refused_a_post", kind=post.kind, error=str(refused))
-            return await self._post(thread, draw_post(post, self._hosts, Richness.TEXT))
+        for richness in (Richness.RICH, Richness.TEXT, Richness.BARE):
+            try:
+                return await self._post(thread.channel, thread.thread, draw_post(post, self._hosts, richness))
+            except Permanent as refused:
+                if kind_of(refused.code) is not Kind.FORM or richness is Richness.BARE:
+                    raise
+                log.warning("slack_refused_a_post", kind=post.kind, form=richness.name, error=str(refused))
+        raise AssertionError("words are always tried")
+
+    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+        """A person's id names the conversation with them; the right to post is enough for it."""
+        return await self._post(user_id, None, draw_post(post, self._hosts))
 
     async def tell_privately(self, thread: Thread, user_id: str, text: str) -> None:
         """An ephemeral message. Slack documents no metadata for it: it goes without where that is refused."""
@@ -122,7 +127,7 @@ class SlackChat:
         """Delete a message of ours."""
         try:
             await self._api.call("chat.delete", channel=thread.channel, ts=ref)
-        except Gone:
+        except (Gone, Closed):
             return
 
     # --- reading ------------------------------------------------------------------------------------------
@@ -159,20 +164,20 @@ class SlackChat:
 
     async def _show(self, thread: Thread, ref: str | None, drawing: Drawing) -> str:
         if ref is None:
-            return await self._send_post(thread, drawing)
+            return await self._send_post(thread.channel, thread.thread, drawing)
         await self._api.send("chat.update", channel=thread.channel, ts=ref, **drawing.arguments())
         return ref
 
-    async def _post(self, thread: Thread, drawing: Drawing) -> str:
-        await self._api.turn("chat.postMessage", Priority.POST, thread.channel)
-        return await self._send_post(thread, drawing)
+    async def _post(self, channel: str, thread_ts: str | None, drawing: Drawing) -> str:
+        await self._api.turn("chat.postMessage", Priority.POST, channel)
+        return await self._send_post(channel, thread_ts, drawing)
 
-    async def _send_post(self, thread: Thread, drawing: Drawing) -> str:
+    async def _send_post(self, channel: str, thread_ts: str | None, drawing: Drawing) -> str:
         """Previews are fetched with whatever the URL carries, so none are asked for."""
         answer = await self._api.send(
             "chat.postMessage",
-            channel=thread.channel,
-            thread_ts=thread.thread,
+            channel=channel,
+            thread_ts=thread_ts,
             unfurl_links=False,
             unfurl_media=False,
             **drawing.arguments(),
@@ -192,7 +197,7 @@ class SlackChat:
         drawing = draw_chart(post, file_id)
 
         async def show() -> str:
-            return await self._post(thread, drawing)
+            return await self._post(thread.channel, thread.thread, drawing)
 
         return await _when_ready(show)
 

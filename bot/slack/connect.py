@@ -5,6 +5,9 @@ Nothing is accepted from Slack and nothing is sent to it before the identity is 
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import structlog
 
 from bot.errors import Permanent, Temporary
@@ -13,6 +16,9 @@ from bot.slack.identity import Identity
 from core.history import Json
 
 log = structlog.get_logger()
+
+ASK_EVERY_S = 5.0
+"""While Slack takes nothing from us it is asked so often whether it does again, even with nothing to say."""
 
 
 class Connection:
@@ -52,6 +58,14 @@ class Connection:
         self.reason = ""
         log.info("slack_identity_known", team=self.identity.team, bot_user=self.identity.user_id)
         return self.identity
+
+    async def keep_asking(self) -> None:
+        """For ever: find out that Slack takes calls again when nothing else would."""
+        while True:
+            await asyncio.sleep(ASK_EVERY_S)
+            if self.api.health.reason:
+                with suppress(Permanent, Temporary):
+                    await self.api.call("auth.test")
 
     async def _app_id(self, bot_id: str) -> str:
         """`auth.test` need not name the app; without it our messages are known by their bot id."""

@@ -27,6 +27,7 @@ class Richness(IntEnum):
     RICH = 0
     PLAIN = 1
     TEXT = 2
+    BARE = 3  # one line: what must be said even if nothing else can
 
 
 @dataclass(frozen=True, slots=True)

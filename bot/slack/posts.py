@@ -19,6 +19,7 @@ from bot.words.metadata import of_post
 from core.history import Json
 
 NO_WORDS = "(no words)"
+BARE_BYTES = 1_000
 LONGEST_POST = 12_000  # `Chat.split` keeps parts far below; whoever did not split is cut, not refused
 
 
@@ -26,8 +27,9 @@ def draw_post(post: Post, hosts: Hosts = frozenset(), richness: Richness = Richn
     """One message; what is longer than a message takes is cut with an ellipsis."""
     text = to_mrkdwn(clamped(post.text, LONGEST_POST), hosts).strip("\n")
     text = text if text.strip() else NO_WORDS
-    fallback = cut(text, LONGEST_FALLBACK, FALLBACK_BYTES)
-    blocks = [] if richness is Richness.TEXT else _sections(text, fallback)
+    most = BARE_BYTES if richness is Richness.BARE else FALLBACK_BYTES
+    fallback = cut(text, LONGEST_FALLBACK, most)
+    blocks = [] if richness >= Richness.TEXT else _sections(text, fallback)
     return Drawing(text=fallback, blocks=blocks, metadata=metadata(post))
 
 

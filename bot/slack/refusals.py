@@ -1,7 +1,4 @@
-"""What Slack's refusals mean to us: one table from error name to what the caller must do.
-
-Names and texts: the "Errors" tables of docs.slack.dev/reference/methods for each method that we call.
-"""
+"""Sorts whatever went wrong with a call into our errors, by the table of refusals."""
 
 from __future__ import annotations
 
@@ -11,55 +8,40 @@ from typing import TypeAlias
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
+from bot.errors import Closed, Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable, Unreachable
+from bot.slack.refusal_table import Kind, kind_of
 from core.history import Json
 
 Refusal: TypeAlias = Temporary | Permanent
 
-RATE_LIMITED = frozenset({"ratelimited", "rate_limited"})
 WAIT_WITHOUT_WORD_S = 5.0
+SLOW_S = 300.0
 
-# Nothing happened, and it may work later. Migrations and keys take long: minutes, not seconds.
-LATER: Mapping[str, float | None] = {
-    "service_unavailable": None,
-    "request_timeout": None,
-    "update_failed": None,
-    "streaming_state_conflict": None,
-    "team_added_to_org": 300.0,
-    "external_channel_migrating": 300.0,
-    "ekm_access_denied": 300.0,
+FINAL: Mapping[Kind, type[Permanent]] = {
+    Kind.REJECTED: Rejected,
+    Kind.UNSCOPED: Permanent,
+    Kind.GONE: Gone,
+    Kind.UNCHANGEABLE: Unchangeable,
+    Kind.CLOSED: Closed,
+    Kind.FORM: Permanent,
+    Kind.REFUSED: Permanent,
 }
-# "It's possible some aspect of the operation succeeded before the error was raised."
-HALF_DONE = frozenset({"internal_error", "fatal_error"})
-GONE = frozenset({"message_not_found", "thread_not_found", "channel_not_found", "file_not_found"})
-BLOCKS_REFUSED = frozenset(
-    {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "block_mismatch"}
-)
-# The installation or the token is dead: nothing will work before somebody mends it.
-REJECTED = frozenset(
-    {
-        "invalid_auth",
-        "not_authed",
-        "account_inactive",
-        "token_revoked",
-        "token_expired",
-        "app_uninstalled",
-        "not_allowed_token_type",
-        "user_removed_from_team",
-        "team_access_not_granted",
-        "access_denied",
-        "org_login_required",
-    }
-)
+
+OWED_BY = frozenset({"chat.postMessage", "chat.update"})
+"""Without the right to these nothing that we owe can be paid: it waits, as for a dead installation."""
+
+
+class Limited(Temporary):
+    """The method must rest, whoever calls it."""
 
 
 def refusal(method: str, error: BaseException, *, creates: bool) -> Refusal:
     """Sort one failure of a call. `creates`: after a lost answer one must look before one repeats it."""
-    lost = OutcomeUnknown if creates else Temporary
+    lost = OutcomeUnknown if creates else Unreachable
     if isinstance(error, SlackApiError):
         return _said_no(method, error, lost)
     if isinstance(error, aiohttp.ClientConnectorError):  # never got out, so nothing happened
-        return Temporary(f"{method}: Slack cannot be reached")
+        return Unreachable(f"{method}: Slack cannot be reached")
     if isinstance(error, TimeoutError):
         return lost(f"{method}: no answer in time")
     return lost(f"{method}: the answer was lost ({type(error).__name__})")
@@ -72,17 +54,17 @@ def _said_no(method: str, error: SlackApiError, lost: type[Temporary]) -> Refusa
     headers = getattr(answer, "headers", None) or {}
     code = str(data.get("error") or "") if isinstance(data, dict) else ""
     said = f"{method}: {code or f'HTTP {status}'}"
-    if code in RATE_LIMITED or status == 429:
-        return Temporary(said, _seconds(headers))
-    if code in LATER:
-        return Temporary(said, LATER[code])
-    if code in HALF_DONE or status >= 500 or not code:
+    kind = Kind.LIMITED if status == 429 else kind_of(code)
+    if kind is Kind.LIMITED:
+        return Limited(said, _seconds(headers))
+    if kind is Kind.AWAY:
+        return Unreachable(said)
+    if kind is Kind.SLOW:
+        return Temporary(said, SLOW_S)
+    if kind is Kind.UNCLEAR or status >= 500 or not code:
         return lost(said)
-    if code in REJECTED:
-        return Rejected(said, code)
-    if code in GONE:
-        return Gone(said, code)
-    return Permanent(said + _more(data), code)
+    final = Rejected if kind is Kind.UNSCOPED and method in OWED_BY else FINAL[kind]
+    return final(said + _more(data), code)
 
 
 def _seconds(headers: Mapping[str, str]) -> float:

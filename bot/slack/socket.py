@@ -26,10 +26,10 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.errors import Permanent, Temporary
+from bot.errors import Permanent, Rejected, Temporary
 from bot.slack.api import ANSWER_WITHIN_S, SLACKS_API
 from bot.slack.payload import is_sound
-from bot.slack.refusals import REJECTED, Refusal, refusal
+from bot.slack.refusals import Refusal, refusal
 
 log = structlog.get_logger()
 
@@ -68,10 +68,9 @@ class SocketMode:
         """Open it and keep it open. Permanent when Slack rejects the app token; else it goes on trying."""
         try:
             self._line = await self._opened()
-        except Permanent as rejected:
-            if rejected.code in REJECTED:
-                raise
-        except Temporary:
+        except Rejected:
+            raise
+        except (Permanent, Temporary):
             pass
         self._keeper = asyncio.create_task(self._keep(), name="slack-socket-mode")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from bot.errors import Gone, Permanent
+from bot.errors import Closed, Gone, Permanent
 from bot.ports import Found
 from bot.slack.api import SlackApi
 from bot.slack.flatten import words_of
@@ -102,7 +102,7 @@ class Threads:
             return []
 
     def _complain(self, refused: Permanent) -> None:
-        if isinstance(refused, Gone) or refused.code in self._complained:
+        if isinstance(refused, Gone | Closed) or refused.code in self._complained:
             return
         self._complained.add(refused.code)
         log.warning("slack_refuses_to_show_live_cards", error=str(refused))

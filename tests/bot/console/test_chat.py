@@ -8,7 +8,7 @@ from bot.console.channel import Channel
 from bot.console.chat import ConsoleChat
 from bot.console.identity import thread_of
 from bot.console.rows import Kind
-from bot.errors import Gone
+from bot.errors import Closed, Gone
 from tests.bot.chat_contract import *  # noqa: F403
 from tests.bot.chat_contract import ANSWER, LIVE, Place
 
@@ -38,7 +38,7 @@ def _id(who: str) -> str:
 async def test_what_is_not_there_is_gone(place: Place) -> None:
     with pytest.raises(Gone):
         await place.chat.show_card(place.thread, "1.000000", LIVE)
-    with pytest.raises(Gone):
+    with pytest.raises(Closed):
         await place.chat.post(thread_of("1.000000"), ANSWER)
     with pytest.raises(Gone):
         await place.chat.set_receipt(place.thread, "1.000000", "eyes", None)

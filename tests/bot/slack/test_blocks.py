@@ -76,7 +76,13 @@ def test_a_live_card_shows_its_calls_as_a_plan() -> None:
     ],
 )
 def test_no_drawing_leaves_out_a_truth(truth: str) -> None:
-    assert all(truth in text_of(draw_card(LIVE, richness)) for richness in Richness)
+    whole = (Richness.RICH, Richness.PLAIN, Richness.TEXT)
+    assert all(truth in text_of(draw_card(LIVE, richness)) for richness in whole)
+
+
+def test_the_barest_drawing_says_the_state_and_what_the_message_is() -> None:
+    bare, rich = draw_card(LIVE, Richness.BARE), draw_card(LIVE, Richness.RICH)
+    assert (bare.text, bare.blocks, bare.metadata) == ("Looking", [], rich.metadata)
 
 
 def test_a_simpler_drawing_keeps_the_button() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
+from bot.errors import Closed, Gone, OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.ports import Post
 from bot.slack.chat import SlackChat
 from bot.slack.connect import Connection
@@ -74,6 +74,41 @@ async def test_words_are_the_last_resort(slack: SlackServer, chat: SlackChat, th
     assert slack.card_faults() == []
 
 
+@pytest.mark.parametrize("error", ["msg_too_long", "invalid_blocks", "block_mismatch"])
+async def test_the_state_is_said_in_one_line_where_slack_refuses_everything_else(
+    slack: SlackServer, chat: SlackChat, thread: Thread, error: str
+) -> None:
+    ref = await show(chat, thread, None, LIVE)
+    slack.fail("chat.update", error, times=3)
+    await show(chat, thread, ref, RELEASED)
+    assert slack.message(thread.channel, ref).text == "Done"
+    assert slack.live_cards() == []
+    assert slack.card_faults() == []
+
+
+async def test_an_answer_that_is_refused_as_too_long_is_cut_and_says_so(
+    slack: SlackServer, chat: SlackChat, thread: Thread
+) -> None:
+    slack.fail("chat.postMessage", "msg_too_long", times=2)
+    ref = await chat.post(thread, replace(ANSWER, text="so it is. " * 200))
+    text = slack.message(thread.channel, ref).text
+    assert text.startswith("so it is. ")
+    assert text.endswith("…")
+    assert len(text) <= 1_000
+
+
+async def test_somebody_is_told_directly_what_their_thread_takes_no_more(
+    slack: SlackServer, chat: SlackChat, thread: Thread
+) -> None:
+    slack.lock_thread("#inc", thread.thread)
+    with pytest.raises(Closed):
+        await chat.post(thread, ANSWER)
+    ref = await chat.tell_directly(thread, "U0ANA00001", replace(ANSWER, kind="undelivered"))
+    told = slack.message(slack.workspace.dm("U0ANA00001").id, ref)
+    assert (told.text, told.thread_ts) == ("The deploy removed *an index*.", None)
+    assert slack.card_faults() == []
+
+
 async def test_a_workspace_without_plans_is_not_asked_each_time(
     slack: SlackServer, chat: SlackChat, thread: Thread
 ) -> None:
@@ -136,7 +171,7 @@ async def test_what_was_deleted_is_gone(slack: SlackServer, chat: SlackChat, thr
     "answer, kind",
     [
         ((503, "x"), OutcomeUnknown),
-        ((200, "is_archived"), Permanent),
+        ((200, "is_archived"), Closed),
         ((200, "invalid_auth"), Rejected),
     ],
 )
