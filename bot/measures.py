@@ -176,10 +176,7 @@ class Measures:
         )
         self._database_retries = self._counter(
             "watchkeeper_database_retries_total",
-            "Transactions that were run again because the database asked for it (busy, deadlock, conflict).",
-        )
-        self._database_errors = self._counter(
-            "watchkeeper_database_errors_total", "Transactions that the database failed in the end."
+            "Tries of reads and transactions that failed since the database was away or busy, and were made again.",
         )
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -189,12 +186,8 @@ class Measures:
         self._ready.set(ready)
 
     def database_retried(self) -> None:
-        """A transaction is run again."""
+        """A read or a transaction is tried again."""
         self._database_retries.inc()
-
-    def database_failed(self) -> None:
-        """A transaction failed for a reason of the database's own."""
-        self._database_errors.inc()
 
     def fleet_is(self, fleet: Fleet | None) -> None:
         """What the records say now; None when the database does not answer."""

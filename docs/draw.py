@@ -12,10 +12,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+from prometheus_client import Metric
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from bot.measures import Fleet, Measures
 from bot.settings import sections, tool_sections
 from bot.settings.environment import VARIABLES
 from bot.slack.methods import EVENTS, METHODS
@@ -214,6 +216,35 @@ def resumption() -> str:
     )
 
 
+def metrics() -> str:
+    """Every metric of ours that a process on Slack with a database that answers has."""
+    measures = Measures()
+    measures.expect_slack_calls(METHODS)
+    measures.fleet_is(Fleet(0.0, 0.0, 0))
+    return table(
+        ("metric", "type", "labels", "meaning"),
+        (
+            (f"`{_name(family)}`", family.type, _labels(family), family.documentation)
+            for family in sorted(measures.registry.collect(), key=_name)
+            if family.name.startswith("watchkeeper_")
+        ),
+    )
+
+
+def _name(family: Metric) -> str:
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+def _labels(family: Metric) -> str:
+    """Each label with its values; a bucket's bound is none of ours."""
+    values: dict[str, dict[str, None]] = {}
+    for sample in family.samples:
+        for label, value in sample.labels.items():
+            if label != "le":
+                values.setdefault(label, {})[f"`{value}`"] = None
+    return "; ".join(f"{label}: {', '.join(found)}" for label, found in values.items())
+
+
 def _words_of(member: Enum) -> str:
     return str(member.value).replace("_", " ")
 
@@ -232,6 +263,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "signals": signals,
     "reasons": reasons,
     "resumption": resumption,
+    "metrics": metrics,
 }
 
 
