@@ -176,7 +176,7 @@ class Measures:
         )
         self._database_retries = self._counter(
             "watchkeeper_database_retries_total",
-            "Tries of reads and transactions that failed since the database was away or busy, and were made again.",
+            "Reads and transactions that were tried again because the database was away, busy or deadlocked.",
         )
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
