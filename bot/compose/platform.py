@@ -7,17 +7,22 @@ from typing import Protocol
 
 from aiohttp import web
 
+from bot.measures import Measures
 from bot.ports import Accept, Chat
 from storage.engine import Database
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What a platform is given of the service: the door for what comes in, and the records for reading."""
+    """What a platform is given of the service.
+
+    The door for what comes in, the records for reading, and the instruments.
+    """
 
     accept: Accept
     database: Database
     model_name: str
+    measures: Measures
 
 
 class Platform(Protocol):

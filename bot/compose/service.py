@@ -84,7 +84,7 @@ class _Service:
         self._model = build_model(settings)
         self._reaper = self._build_reaper()
         acceptor = Acceptor(database, self._bells, self._redactor.redact, self._reaper.release_lost_card)
-        platform.open(Inside(acceptor.accept, database, self._model.name))
+        platform.open(Inside(acceptor.accept, database, self._model.name, self._measures))
         self._worker = Worker(self._surroundings(), platform.chat, self._work_limits())
         self._cards = CardKeeper(database, self._bells, platform.chat, self._card_interval_s)
         self._deliverer = Deliverer(database, self._bells, platform.chat)

@@ -16,6 +16,7 @@ from bot.slack.chat import SlackChat
 from bot.slack.connect import Connection
 from bot.slack.http import slack_events_handler
 from bot.slack.listen import slack_app
+from bot.slack.methods import METHODS
 from bot.slack.socket import SocketMode
 
 
@@ -38,6 +39,8 @@ class SlackPlatform:
 
     def open(self, inside: Inside) -> None:
         """Build the app, and the socket where there is a token for it."""
+        inside.measures.expect_slack_calls(METHODS)
+        self._connection.api.called = inside.measures.slack_called
         self._app = slack_app(
             accept=inside.accept, connection=self._connection, signing_secret=self._signing_secret
         )

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import aiohttp
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.errors import Temporary
+from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.slack.budget import Budget, Priority
 from bot.slack.health import Health
 from bot.slack.methods import METHODS, Form
-from bot.slack.refusals import Limited, refusal
+from bot.slack.refusals import Limited, Refusal, refusal
 from core.history import Json
 
 SLACKS_API = "https://slack.com/api/"
 ANSWER_WITHIN_S = 10
 MOST_PAGES = 25
+
+OUTCOMES: tuple[tuple[type[Exception], str], ...] = (
+    (Limited, "rate_limited"),
+    (OutcomeUnknown, "unknown"),
+    (Temporary, "unavailable"),
+    (Rejected, "rejected"),
+    (Permanent, "refused"),
+)
+"""How a call that failed is counted: the first kind that it is."""
 
 
 def web_client(token: str, api_url: str | None = None) -> AsyncWebClient:
@@ -41,6 +51,7 @@ class SlackApi:
     def __init__(self, client: AsyncWebClient, budget: Budget | None = None) -> None:
         self.client = client
         self.health = Health()
+        self.called: Callable[[str, str], None] = lambda method, outcome: None  # counts what was sent
         self._budget = budget or Budget()
 
     async def turn(self, method: str, priority: Priority, channel: str) -> None:
@@ -61,12 +72,14 @@ class SlackApi:
         try:
             answer = await self._send(method, given)
             self.health.worked(method)
+            self.called(method, "ok")
             return answer
         except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError) as error:
             failed = refusal(method, error, creates=METHODS[method].creates)
         except (ValueError, TypeError, AttributeError) as error:  # an answer that is no JSON object
             failed = refusal(method, error, creates=METHODS[method].creates)
         self.health.failed(method, failed)
+        self.called(method, outcome_of(failed))
         if isinstance(failed, Limited) and failed.retry_after_s is not None:
             self._budget.rest(method, failed.retry_after_s)
         raise failed
@@ -118,6 +131,11 @@ class SlackApi:
             raise ValueError(method)
         scopes = {name.lower(): value for name, value in answer.headers.items()}.get("x-oauth-scopes", "")
         return {**answer.data, "_scopes": scopes}
+
+
+def outcome_of(failed: Refusal) -> str:
+    """How this failure is counted."""
+    return next(outcome for kind, outcome in OUTCOMES if isinstance(failed, kind))
 
 
 def _flat(args: dict[str, Json]) -> dict[str, str]:
