@@ -9,6 +9,8 @@ import asyncio
 import atexit
 import ctypes
 import itertools
+import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,7 +36,7 @@ class ValkeyServer:
     def __init__(self, password: str = "") -> None:
         self.port = _free_port()
         self._password = password
-        self._folder = tempfile.TemporaryDirectory(prefix="valkey-")
+        self._folder = Path(tempfile.gettempdir()) / f"valkey-{os.getpid()}-{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
 
@@ -77,12 +79,14 @@ class ValkeyServer:
             self._process.terminate()
             self.resume()
             await asyncio.to_thread(self._process.wait, 10)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill(self) -> None:
         """kill -9."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open, and nothing is answered."""
@@ -104,18 +108,19 @@ class ValkeyServer:
             return await client.execute_command(*words)
 
     def _spawn(self) -> None:
+        self._folder.mkdir(exist_ok=True)
         # From the main thread: the server dies with the thread that started it.
         options = {
             "port": self.port,
             "bind": "127.0.0.1",
-            "dir": self._folder.name,
+            "dir": self._folder,
             "save": "",
             "appendonly": "no",
             "databases": DATABASES,
             "requirepass": self._password,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        with (Path(self._folder.name) / "log").open("ab") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [str(get_binary_path()), *words],
                 stdout=log,
