@@ -1,13 +1,6 @@
 """The real program agrees: it scrapes the shop, and answers the same queries over the same samples alike."""
 
 import asyncio
-import json
-import shutil
-import socket
-import subprocess
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +16,7 @@ from bot.incident.prometheus_answers import matrix, number
 from bot.incident.promql.evaluate import Evaluator
 from bot.incident.promql.parser import parse
 from tests.bot.incident.stories import EVENING, samples, story
+from tests.servers.prometheus import Prometheus, promtool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("prometheus")]
 
@@ -67,56 +61,10 @@ QUERIES = (
 )  # fmt: skip
 
 
-class Real:
-    """A Prometheus of our own, with its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-
-    def start(self, scrape: list[dict[str, Any]]) -> subprocess.Popen[bytes]:
-        """Begin to scrape, on what the folder holds already."""
-        configuration = {"global": {"scrape_interval": "1s"}, "scrape_configs": scrape}
-        (self.folder / "prometheus.yml").write_text(json.dumps(configuration))  # JSON is YAML too
-        with (self.folder / "log").open("wb") as log:
-            return subprocess.Popen(
-                [
-                    "prometheus",
-                    f"--config.file={self.folder / 'prometheus.yml'}",
-                    f"--storage.tsdb.path={self.folder / 'data'}",
-                    "--storage.tsdb.retention.time=50y",
-                    f"--web.listen-address=127.0.0.1:{self.port}",
-                ],
-                stdout=log,
-                stderr=log,
-            )
-
-    def ask(self, path: str, **parameters: str) -> Any:
-        """The `data` of one answer; waits until it listens."""
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        until = time.monotonic() + 60
-        while True:
-            try:
-                with urllib.request.urlopen(url, timeout=10) as answer:
-                    return json.load(answer)["data"]
-            except (urllib.error.URLError, ConnectionError):
-                if time.monotonic() > until:
-                    pytest.fail((self.folder / "log").read_text()[-2_000:])
-                time.sleep(0.2)
-
-
-def needs(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.fail(f"needs {program}: apt-get install --no-install-recommends prometheus")
-
-
 @pytest.fixture(scope="module")
-def backfilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+def backfilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus whose storage holds our samples, each at its own time."""
-    needs("promtool")
-    real = Real(tmp_path_factory.mktemp("backfilled"))
+    real = Prometheus(tmp_path_factory.mktemp("backfilled"))
     lines = []
     for series in samples(story("bad_deploy")).upto(END):
         labels = dict(series.labels)
@@ -126,19 +74,7 @@ def backfilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
             if at > END - KEPT_S and series.ended > END:
                 lines.append(f"{name}{{{pairs}}} {number(value)} {at:.3f}")
     (real.folder / "samples").write_text("\n".join(lines) + "\n# EOF\n")
-    subprocess.run(
-        [
-            "promtool",
-            "tsdb",
-            "create-blocks-from",
-            "openmetrics",
-            real.folder / "samples",
-            real.folder / "data",
-        ],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    promtool("tsdb", "create-blocks-from", "openmetrics", real.folder / "samples", real.folder / "data")
     child = real.start([])
     yield real
     child.terminate()
@@ -153,7 +89,7 @@ def values(result: Any) -> dict[tuple[tuple[str, str], ...], dict[float, float]]
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_both_answer_the_same_query_alike(query: str, backfilled: Real) -> None:
+def test_both_answer_the_same_query_alike(query: str, backfilled: Prometheus) -> None:
     bounds = {"start": str(START), "end": str(END), "step": "60"}
     theirs = values(backfilled.ask("query_range", query=query, **bounds)["result"])
     evaluator = Evaluator.between(samples(story("bad_deploy")).upto(END), START, END, 60)
@@ -166,10 +102,9 @@ def test_both_answer_the_same_query_alike(query: str, backfilled: Real) -> None:
 
 
 async def test_it_scrapes_every_service_and_finds_what_we_say(tmp_path: Path) -> None:
-    needs("prometheus")
     incident = Incident("bad_deploy", 7, EVENING, clock=lambda: EVENING + 60)
     incident.samples = samples(story("bad_deploy"))
-    server, real = TestServer(incident_app(incident)), Real(tmp_path)
+    server, real = TestServer(incident_app(incident)), Prometheus(tmp_path)
     await server.start_server()
     address = f"127.0.0.1:{server.port}"
     scrape: list[dict[str, Any]] = [
@@ -190,7 +125,7 @@ async def test_it_scrapes_every_service_and_finds_what_we_say(tmp_path: Path) ->
         await server.close()
 
 
-async def settled(real: Real) -> dict[str, tuple[str, str]]:
+async def settled(real: Prometheus) -> dict[str, tuple[str, str]]:
     """Health and last error of each job, once every one was scraped; discovery alone takes five seconds."""
     for _ in range(100):
         targets = (await asyncio.to_thread(real.ask, "targets"))["activeTargets"]
@@ -201,7 +136,7 @@ async def settled(real: Real) -> dict[str, tuple[str, str]]:
     pytest.fail(f"not scraped: {targets}")
 
 
-async def compare(real: Real, incident: Incident) -> None:
+async def compare(real: Prometheus, incident: Incident) -> None:
     """Every series that it has of us, and what it knows of the metrics."""
     wanted = '{job!="",__name__!~"scrape_.*|up"}'
     theirs = await asyncio.to_thread(real.ask, "query", query=wanted)
