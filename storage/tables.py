@@ -259,6 +259,7 @@ cards = Table(
     Column("urgent", Boolean, nullable=False, default=False),
     Column("not_before", Double, nullable=False, server_default="0"),
     Column("tries", Integer, nullable=False, server_default="0"),
+    Column("posted_anew", Integer, nullable=False, server_default="0"),
     Column("given_up", String(200)),
 )
 Index("ix_cards_turn", cards.c.turn_id)
