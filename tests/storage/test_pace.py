@@ -1,4 +1,4 @@
-"""The budget that processes share, on a real server: by its clock, whole or not at all, and never waited for."""
+"""The budget that processes share, on a real server: by its clock, whole or not at all, never waited for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import structlog
+from redis.asyncio import Redis
 
 from storage.pace import PATIENCE_S, RedisPace
 from storage.redis_address import RedisAddress
@@ -127,10 +128,10 @@ async def test_nothing_is_left_in_redis_for_ever() -> None:
         await one.take("post", 99, 0.2, [("C1", 0.1, 2)])
         one.rest("post", 0.2)
         await asyncio.sleep(0.05)
-        client = RedisAddress(url).client()
+        client = Redis.from_url(url, decode_responses=True)
         keys = await client.keys("*")
-        assert len([key for key in keys if b"post" in key]) == 3
-        assert all(key.startswith(b"watchkeeper:pace:{W}:") for key in keys)
+        assert len([key for key in keys if ":post:" in key]) == 3
+        assert all(key.startswith("watchkeeper:pace:{W}:") for key in keys)
         assert all([await client.pttl(key) > 0 for key in keys])
         await asyncio.sleep(1.0)
         assert await client.keys("*") == []
@@ -156,9 +157,9 @@ async def test_one_call_costs_one_round_trip() -> None:
         for number in range(10):
             await one.take("post", 99, 60.0, [(f"C{number}", 1.0, 2)])
         after = await calls()
-    assert {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)} == {
-        "evalsha": 10
-    }
+    assert {
+        name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)
+    } == {"evalsha": 10}
 
 
 async def calls() -> dict[str, int]:

@@ -51,7 +51,9 @@ async def test_a_password_where_none_is_set_is_named() -> None:
 
 async def test_a_database_that_it_does_not_have_is_named() -> None:
     where = f"127.0.0.1:{valkey.shared().port}"
-    assert await why(f"redis://{where}/999999") == f"{where} refuses (DB index is out of range); check REDIS_URL"
+    assert (
+        await why(f"redis://{where}/999999") == f"{where} refuses (DB index is out of range); check REDIS_URL"
+    )
 
 
 async def test_nobody_at_the_address_is_named() -> None:
@@ -81,7 +83,10 @@ async def web_server() -> AsyncIterator[int]:
 
 async def test_what_is_not_a_redis_is_named(web_server: int) -> None:
     where = f"127.0.0.1:{web_server}"
-    assert await why(f"redis://:{SECRET}@{where}/0") == f"what answers at {where} is not a Redis; check REDIS_URL"
+    assert (
+        await why(f"redis://:{SECRET}@{where}/0")
+        == f"what answers at {where} is not a Redis; check REDIS_URL"
+    )
 
 
 @pytest.mark.parametrize("url", ["redis://host?nonsense=1", "redis://host:port/0", "http://host"])
@@ -91,7 +96,7 @@ def test_a_url_that_cannot_be_used_is_refused_at_once(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "shown", "database"),
+    "url, shown, database",
     [
         (f"redis://:{SECRET}@cache", "cache:6379", 0),
         (f"rediss://me:{SECRET}@cache:7000/3", "cache:7000", 3),

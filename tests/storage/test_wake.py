@@ -1,4 +1,4 @@
-"""Rings over a real server: whatever becomes of it, nobody who rings waits, and everybody looks once after."""
+"""Rings over a real server: whatever becomes of it, who rings never waits, and all look once after."""
 
 from __future__ import annotations
 
@@ -194,9 +194,7 @@ async def test_a_server_that_does_not_answer_is_not_waited_for_long(server: Valk
 
 
 async def test_a_user_who_may_not_publish_is_found_out(server: ValkeyServer) -> None:
-    await server.command(
-        "ACL", "SETUSER", "reader", "on", ">pass", "+@all", "-publish", "~*", "allchannels"
-    )
+    await server.command("ACL", "SETUSER", "reader", "on", ">pass", "+@all", "-publish", "~*", "allchannels")
     address = RedisAddress(server.url.replace("redis://", "redis://reader:pass@"))
     with pytest.raises(Exception, match="permissions") as caught:
         await prove(address)
