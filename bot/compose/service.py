@@ -16,10 +16,10 @@ import structlog
 from bot import schedule
 from bot.compose.model import build_model
 from bot.compose.platform import Inside, Platform
+from bot.compose.shared import build_bells
 from bot.compose.tools import build_tools
 from bot.errors import Temporary, Unusable
 from bot.flow.accept import Acceptor
-from bot.flow.bells import Bells
 from bot.flow.decide import Decider
 from bot.flow.deliver import Deliverer
 from bot.flow.keep_cards import CardKeeper
@@ -74,7 +74,7 @@ class _Service:
         self._measures = Measures()
         self._fleet = FleetWatcher(database, self._measures)
         self._redactor = Redactor(settings.secrets())
-        self._bells = Bells()
+        self._bells = build_bells(settings)
         self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
         self._ended = asyncio.Event()
         self._began_empty = False
@@ -183,7 +183,7 @@ class _Service:
 
     def _not_ready(self) -> list[str]:
         draining = ["draining: this process is shutting down"] if self._ended.is_set() else []
-        return [*draining, *self._platform.reasons()]
+        return [*draining, *self._platform.reasons(), *self._bells.reasons()]
 
     async def _connect_or_refuse(self) -> None:
         """A platform that rejects us ends the start; one out of reach is tried on in the background."""
@@ -224,6 +224,7 @@ class _Service:
         )
         receipts = ReceiptKeeper(self._database, self._bells, self._platform.chat)
         for name, loop in (
+            ("listen to bells", self._bells.listen),
             ("decide", decider.run),
             ("work", self._worker.run),
             ("renew leases", self._worker.renew_leases),

@@ -8,6 +8,7 @@ from aiohttp import web
 from slack_bolt.async_app import AsyncApp
 
 from bot.compose.platform import Inside
+from bot.compose.shared import build_pace
 from bot.errors import Permanent, Rejected, Temporary, Unusable
 from bot.settings import Settings
 from bot.slack.api import SlackApi, web_client
@@ -29,8 +30,9 @@ class SlackPlatform:
         self._env, section = settings.env, settings.file.slack
         if self._env.slack_bot_token is None:
             raise Unusable("SLACK_BOT_TOKEN is not set")
-        client = web_client(self._env.slack_bot_token.get_secret_value(), self._env.slack_api_url)
-        self._connection = Connection(SlackApi(client, Budget(factor=section.rate_factor)))
+        token = self._env.slack_bot_token.get_secret_value()
+        budget = Budget(factor=section.rate_factor, shared=build_pace(settings, token))
+        self._connection = Connection(SlackApi(web_client(token, self._env.slack_api_url), budget))
         self.chat = SlackChat(self._connection, link_hosts=frozenset(section.link_hosts))
         self.responders = frozenset(section.responders)
         self._app: AsyncApp | None = None

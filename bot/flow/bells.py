@@ -1,7 +1,7 @@
 """Bells: hints that something may have changed.
 
-A spurious, doubled, late or lost one does nothing but cost time. `Bells` serve one process; `SharedBells` ring
-at once here as well, and then, over Redis, in the other processes what concerns these.
+A spurious, doubled, late or lost one does nothing but cost time. `Bells` serve one process. `SharedBells` ring
+here at once as well and then, over Redis, in the other processes what concerns these.
 """
 
 from __future__ import annotations

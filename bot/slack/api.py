@@ -111,6 +111,7 @@ class SlackApi:
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._budget.close()
         if self.client.session is not None:
             await self.client.session.close()
 

@@ -129,7 +129,7 @@ async def test_nothing_is_left_in_redis_for_ever() -> None:
         one.rest("post", 0.2)
         await asyncio.sleep(0.05)
         client = Redis.from_url(url, decode_responses=True)
-        keys = await client.keys("*")
+        keys = [str(key) for key in await client.keys("*")]
         assert len([key for key in keys if ":post:" in key]) == 3
         assert all(key.startswith("watchkeeper:pace:{W}:") for key in keys)
         assert all([await client.pttl(key) > 0 for key in keys])
