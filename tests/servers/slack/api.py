@@ -28,7 +28,7 @@ class Api:
             args, raw = await parsed(request)
         except Refused as refused:
             return web.json_response(refused.reply())
-        call = Call(name, args, raw, _token(request, args))
+        call = Call(name, args, raw, _token(request, args), host=request.host)
         state.calls.append(call)
         state.bell.ring()
         try:

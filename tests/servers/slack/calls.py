@@ -10,7 +10,10 @@ from tests.servers.slack.shapes import Json
 
 @dataclass(eq=False)
 class Call:
-    """`result` is None until the call is decided; `lost` when the caller never saw the result."""
+    """`result` is None until the call is decided; `lost` when the caller never saw the result.
+
+    `host` is the address that was called, which tells callers apart that each have a way of their own.
+    """
 
     method: str
     args: Json
@@ -21,6 +24,7 @@ class Call:
     status: int = 0
     lost: bool = False
     done_at: float | None = None
+    host: str = ""
 
     @property
     def ok(self) -> bool:
