@@ -8,14 +8,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.history import Role
 from core.usage import Usage, total
 from storage.decisions import is_running
 from storage.engine import Database
-from storage.tables import calls, conversations, inbox, requests, settlements, transcript, turns
+from storage.tables import (
+    calls,
+    cards,
+    conversations,
+    inbox,
+    outbox,
+    requests,
+    settlements,
+    transcript,
+    turns,
+)
 
 Record = dict[str, Any]
 
@@ -34,7 +44,7 @@ async def settle_records(database: Database, conversation_id: str | None = None)
 
 async def _settle_records(tx: AsyncConnection, conversation_id: str | None) -> list[Record]:
     statement = (
-        select(settlements, turns, conversations)
+        select(settlements, turns, conversations, *_NEVER_TAKEN)
         .join(turns, turns.c.id == settlements.c.turn_id)
         .join(conversations, conversations.c.id == settlements.c.conversation_id)
         .order_by(settlements.c.settled_at, turns.c.number)
@@ -45,6 +55,19 @@ async def _settle_records(tx: AsyncConnection, conversation_id: str | None) -> l
     usages = await _usage_by_turn(tx, conversation_id)
     call_counts = await _calls_by_turn(tx, conversation_id)
     return [_record(row, usages.get(row.turn_id, Usage()), call_counts.get(row.turn_id, 0)) for row in rows]
+
+
+_NEVER_TAKEN = (
+    select(cards.c.given_up)
+    .where(cards.c.id == turns.c.card_id, settlements.c.card_released_at.is_(None))
+    .scalar_subquery()
+    .label("card_given_up"),
+    select(outbox.c.given_up)
+    .where(outbox.c.once == literal("answer:").concat(settlements.c.turn_id))  # there is an index on it
+    .scalar_subquery()
+    .label("answer_given_up"),
+)
+"""What the platform said to a release and to an answer that were given up; null while there is hope."""
 
 
 def _record(row: Row[Any], usage: Usage, tool_calls: int) -> Record:
@@ -62,6 +85,8 @@ def _record(row: Row[Any], usage: Usage, tool_calls: int) -> Record:
         "settled_at": rfc3339(row.settled_at),
         "card_released_at": rfc3339(row.card_released_at),
         "answer_posted_at": rfc3339(row.answer_posted_at),
+        "card_given_up": row.card_given_up,
+        "answer_given_up": row.answer_given_up,
         "resumes_turn_id": row.resumes_turn,
         "steps": row.steps,
         "tool_calls": tool_calls,

@@ -30,6 +30,7 @@ SETTLE_HEADS = (
     "out",
     "cost",
     "cut by",
+    "given up",
 )
 
 
@@ -106,6 +107,12 @@ def _settle_row(record: dict[str, Json]) -> tuple[object, ...]:
         record["output_tokens"],
         _money(record["cost_usd"]),
         record["cut_by"],
+        "; ".join(
+            f"{what}: {short(record[name], 60)}"
+            for what, name in (("card", "card_given_up"), ("answer", "answer_given_up"))
+            if record[name]
+        )
+        or None,
     )
 
 

@@ -29,6 +29,8 @@ SETTLE_KEYS = [
     "settled_at",
     "card_released_at",
     "answer_posted_at",
+    "card_given_up",
+    "answer_given_up",
     "resumes_turn_id",
     "steps",
     "tool_calls",
@@ -121,7 +123,7 @@ def test_settle_records_of_one_conversation_leave_the_others_out(watchkeeper: Co
 def test_settle_records_for_people_are_a_table(watchkeeper: Command) -> None:
     head, here, elsewhere = watchkeeper("settles").stdout.splitlines()
     assert head.startswith("settled")
-    assert here.split()[1:] == ["stopped", HERE, "turn-C1", "2", "1", "110", "5", "$0.2500", "U2"]
+    assert here.split()[1:] == ["stopped", HERE, "turn-C1", "2", "1", "110", "5", "$0.2500", "U2", "-"]
     assert "cost unknown" in elsewhere
 
 

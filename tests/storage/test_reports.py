@@ -8,7 +8,8 @@ import re
 import pytest
 
 from core.signals import Signal
-from storage import reports
+from storage import cards, outbox, reports
+from storage import tables as t
 from tests.storage.world import READ, WRITE, World, booking
 
 RECORD = [
@@ -25,6 +26,8 @@ RECORD = [
     "settled_at",
     "card_released_at",
     "answer_posted_at",
+    "card_given_up",
+    "answer_given_up",
     "resumes_turn_id",
     "steps",
     "tool_calls",
@@ -159,3 +162,18 @@ async def test_an_unknown_conversation_is_none(world: World) -> None:
 )
 def test_times_are_written_as_people_and_programs_read_them(seconds: float | None, text: str | None) -> None:
     assert reports.rfc3339(seconds) == text
+
+
+async def test_what_the_platform_never_took_is_said_with_its_reason(world: World) -> None:
+    turn = await world.begins()
+    await world.settles(turn, bookings=[booking()])
+    [post] = await world.rows(t.outbox)
+    [card] = await world.rows(t.cards)
+    [record] = await reports.settle_records(world.database)
+    assert (record["card_given_up"], record["answer_given_up"]) == (None, None)
+    await world.database.write(cards.give_up, card.id, "is_inactive: chat.update: is_inactive")
+    await world.database.write(outbox.give_up, post.id, "chat.postMessage: is_archived")
+    [record] = await reports.settle_records(world.database)
+    assert record["card_given_up"] == "is_inactive: chat.update: is_inactive"
+    assert record["answer_given_up"] == "chat.postMessage: is_archived"
+    assert (record["card_released_at"], record["answer_posted_at"]) == (None, None)
