@@ -129,6 +129,8 @@ class State:
         self.subscriptions = set(SUBSCRIPTIONS)
         self.mentions = Mentions.MESSAGE_FIRST
         self.revoked: str | None = None
+        self.edit_window_s: float | None = None
+        self.messages_tab = True
         self.file_processing_s = 0.0
         self.calls: list[Call] = []
         self.violations: list[Violation] = []

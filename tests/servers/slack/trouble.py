@@ -7,6 +7,7 @@ import asyncio
 from tests.servers.slack.delivery import Picked
 from tests.servers.slack.faults import Fault, Kind, When
 from tests.servers.slack.state import State
+from tests.servers.slack.workspace import BOT_USER
 
 
 class Trouble:
@@ -53,6 +54,25 @@ class Trouble:
 
     def restore(self) -> None:
         self.state.revoked = None
+
+    def archive(self, where: str) -> None:
+        """The channel stays readable and takes nothing more."""
+        self.state.workspace.channel(where).archived = True
+
+    def unarchive(self, where: str) -> None:
+        self.state.workspace.channel(where).archived = False
+
+    def remove_bot(self, where: str) -> None:
+        """Somebody takes the app out of a channel: it neither hears nor says anything there."""
+        self.state.workspace.channel(where).members.discard(BOT_USER)
+
+    def close_edit_window(self, after_s: float = 0.0) -> None:
+        """The workspace's setting: no message can be edited so long after it was posted."""
+        self.state.edit_window_s = after_s
+
+    def disable_messages_tab(self) -> None:
+        """Nobody can be written to directly by the app."""
+        self.state.messages_tab = False
 
     def lock_thread(self, where: str, ts: str) -> None:
         self.state.workspace.channel(where).locked_threads.add(ts)

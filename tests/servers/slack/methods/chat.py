@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import urllib.parse
 from typing import Any
 
@@ -55,6 +56,9 @@ def update(state: State, call: Call, args: Args) -> Json:
     if channel.archived:
         raise Refused("is_inactive")
     message = _own(channel, args.need("ts", "message_not_found"), "cant_update_message")
+    window = state.edit_window_s
+    if window is not None and time.time() - float(message.ts) > window:
+        raise Refused("edit_window_closed")
     text, blocks, attachments = _content(state, args, MOST_UPDATED)
     given = args.value("metadata", "invalid_metadata_format")
     metadata, warnings = checked_metadata(given)
@@ -112,6 +116,8 @@ def permalink(state: State, call: Call, args: Args) -> Json:
 def postable(state: State, where: str) -> Channel:
     """The channel if the bot may write there; a user's id means the direct message with them."""
     if where in state.workspace.users:
+        if not state.messages_tab:
+            raise Refused("messages_tab_disabled")
         return state.workspace.dm(where)
     channel = state.workspace.visible_channel(where)
     if channel.archived:
