@@ -24,31 +24,36 @@ class Fleet:
     unreleased_cards: int
 
 
+_OPEN_SINCE = select(func.min(outbox.c.queued_at)).where(outbox.c.done_at.is_(None))
+_RUNNING_SINCE = (
+    select(func.min(turns.c.started_at))
+    .join(conversations, conversations.c.active_turn == turns.c.id)
+    .where(conversations.c.active_turn.is_not(None))
+)
+# A card that was handed on belongs to the next turn, and shows as live by right. No join: SQLite would begin
+# it with all cards that there ever were.
+_UNRELEASED = (
+    select(func.count())
+    .select_from(settlements)
+    .where(
+        settlements.c.card_released_at.is_(None),
+        select(cards.c.id)
+        .where(cards.c.turn_id == settlements.c.turn_id, cards.c.given_up.is_(None))
+        .exists(),
+    )
+)
+FLEET = select(
+    db_now().label("now"),
+    _OPEN_SINCE.scalar_subquery().label("open_since"),
+    _RUNNING_SINCE.scalar_subquery().label("running_since"),
+    _UNRELEASED.scalar_subquery().label("unreleased"),
+)
+"""One statement, so that a scrape costs one way to the database and back."""
+
+
 async def fleet(tx: AsyncConnection) -> Fleet:
     """The state of all processes together."""
-    open_since = select(func.min(outbox.c.queued_at)).where(outbox.c.done_at.is_(None))
-    running_since = (
-        select(func.min(turns.c.started_at))
-        .join(conversations, conversations.c.active_turn == turns.c.id)
-        .where(conversations.c.active_turn.is_not(None))
-    )
-    # A card that was handed on belongs to the next turn, and shows as live by right.
-    unreleased = (
-        select(func.count())
-        .select_from(settlements)
-        .join(cards, cards.c.turn_id == settlements.c.turn_id)
-        .where(settlements.c.card_released_at.is_(None), cards.c.given_up.is_(None))
-    )
-    row = (
-        await tx.execute(
-            select(
-                db_now().label("now"),
-                open_since.scalar_subquery().label("open_since"),
-                running_since.scalar_subquery().label("running_since"),
-                unreleased.scalar_subquery().label("unreleased"),
-            )
-        )
-    ).one()
+    row = (await tx.execute(FLEET)).one()
     return Fleet(_age(row.now, row.open_since), _age(row.now, row.running_since), int(row.unreleased))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.signals import Signal
 from storage import cards, gauges, outbox, settlements
 from storage import tables as t
-from storage.gauges import Fleet
+from storage.gauges import FLEET, Fleet
 from tests.storage.world import World
 
 
@@ -17,6 +19,25 @@ async def fleet(world: World) -> Fleet:
 
 async def test_where_nothing_ever_happened_nothing_is_old(world: World) -> None:
     assert await fleet(world) == Fleet(0.0, 0.0, 0)
+
+
+async def test_no_table_is_walked_for_the_state_of_the_fleet(world: World) -> None:
+    """A scrape costs what is open, not what has ever been."""
+
+    async def plan(tx: AsyncConnection) -> str:
+        if not world.database.is_sqlite:
+            await tx.execute(text("set local enable_seqscan = off"))  # small tables are walked by right
+        explain = "explain query plan " if world.database.is_sqlite else "explain "
+        statement = str(FLEET.compile(dialect=tx.dialect, compile_kwargs={"literal_binds": True}))
+        return "\n".join(str(row) for row in (await tx.execute(text(explain + statement))).all())
+
+    found = await world.database.read(plan)
+    walked = [
+        line
+        for line in found.splitlines()
+        if "Seq Scan" in line or ("SCAN" in line and "USING" not in line and "CONSTANT ROW" not in line)
+    ]
+    assert walked == [], found
 
 
 async def test_the_oldest_message_that_was_not_delivered_gives_the_age_of_the_outbox(world: World) -> None:
@@ -79,8 +100,8 @@ async def test_a_card_that_was_given_up_or_handed_on_does_not_count(world: World
 async def test_a_cut_is_measured_from_the_decision_of_the_first_steer(world: World) -> None:
     turn = await world.begins()
     await world.change(t.turns, {"id": turn.fence.turn_id}, started_at=await world.now() - 60)
-    for text, decided_ago in (("look at the deploy", 30), ("and the disk", 10)):
-        seq = await world.says(text, "Ben")
+    for words, decided_ago in (("look at the deploy", 30), ("and the disk", 10)):
+        seq = await world.says(words, "Ben")
         await world.change(t.inbox, {"seq": seq}, decided_at=await world.now() - decided_ago)
     await world.cut(turn, Signal.STEER)
     waited = await world.database.read(gauges.cut_wait_s, turn.fence.turn_id)
