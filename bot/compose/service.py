@@ -72,6 +72,7 @@ class _Service:
         self._database = database
         self._stack = stack
         self._measures = Measures()
+        database.retried = self._measures.database_retried
         self._fleet = FleetWatcher(database, self._measures)
         self._redactor = Redactor(settings.secrets())
         self._bells = build_bells(settings)
