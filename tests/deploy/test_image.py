@@ -16,9 +16,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import psutil
 import pytest
 
+from tests.deploy import manifests
 from tests.deploy.image import Container, Image
 from tests.servers.anthropic.blocks import call, text
 from tests.servers.anthropic.reply import reply
@@ -159,6 +161,20 @@ async def test_a_chart_finds_room_for_its_caches_in_tmp(tmp_path: Path, image: I
     assert run(image.command(["python", "-c", CHART], tmp=tmp_path)) == ("", "", 0)
     written = {path.name for path in tmp_path.iterdir()}
     assert written - {".cache"} == {"matplotlib"}  # .cache: where the system has fontconfig
+
+
+async def test_the_running_program_serves_what_the_manifests_ask_for(tmp_path: Path, image: Image) -> None:
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    paths = {manifests.container()[probe]["httpGet"]["path"] for probe in probes}
+    annotations = manifests.manifest("deployment")["spec"]["template"]["metadata"]["annotations"]
+    paths.add(annotations["prometheus.io/path"])
+    async with aboard(tmp_path) as ship, aiohttp.ClientSession(f"http://127.0.0.1:{ship.port}") as client:
+        await ship.sail(image)
+
+        async def all_well() -> bool:
+            return [path for path in paths if (await client.get(path)).status != 200] == []
+
+        await eventually(all_well, timeout=10)
 
 
 async def test_orphans_of_a_tool_server_whose_guard_was_killed_leave_no_zombie(
