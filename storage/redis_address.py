@@ -45,6 +45,7 @@ class RedisAddress:
 
     def __post_init__(self) -> None:
         try:
+            int(urlsplit(self.url).path.strip("/") or 0)  # the library would take the first database instead
             self._pool().make_connection()
         except (TypeError, ValueError, RedisError):
             raise ValueError("is not a URL that can be used; write it like redis://host:6379/0") from None

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from bot.commands.findings import Check, Finding
 from bot.commands.tool_checks import tool_checks
-from bot.errors import Permanent, Temporary
+from bot.errors import Permanent, Temporary, Unusable
 from bot.settings import Settings
 from core.generation import GenerationFailed, ModelRequest
 from core.history import Text, user
@@ -22,6 +22,7 @@ def checks() -> list[tuple[str, Check]]:
     return [
         ("settings", _settings),
         ("database", _database),
+        ("Redis", _redis),
         ("Slack bot token", _slack_bot),
         ("Slack events", _slack_events),
         ("model", _model),
@@ -63,6 +64,26 @@ async def _database(settings: Settings) -> list[Finding]:
     if not current:
         return [Finding.failed(name, f"{address} is not at the current schema; run `watchkeeper migrate`")]
     return [Finding.ok(name, f"{address}, at the current schema")]
+
+
+async def _redis(settings: Settings) -> list[Finding]:
+    from bot.compose.shared import redis_address  # noqa: PLC0415
+
+    if settings.env.redis_url is None:  # one process needs none
+        return []
+    from storage.redis_address import NOT_USABLE  # noqa: PLC0415
+    from storage.wake import prove  # noqa: PLC0415
+
+    try:
+        address = redis_address(settings)
+    except Unusable as error:
+        return [Finding.failed("Redis", str(error))]
+    assert address is not None
+    try:
+        await prove(address)
+    except NOT_USABLE as error:
+        return [Finding.failed("Redis", address.why(error))]
+    return [Finding.ok("Redis", f"{address}, carries bells")]
 
 
 async def _slack_bot(settings: Settings) -> list[Finding]:

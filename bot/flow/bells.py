@@ -1,16 +1,17 @@
 """Bells: hints that something may have changed.
 
-A spurious, doubled, late or lost one does nothing but cost time. `Bells` serve one process. `SharedBells` ring
-here at once as well and then, over Redis, in the other processes what concerns these.
+A spurious, doubled, late or lost one does nothing but cost time. `Bells` serve one process. `SharedBells`
+ring here at once as well and then, over Redis, in the other processes what concerns these.
 """
 
 from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from storage.wake import Wake
+if TYPE_CHECKING:  # a client of Redis is loaded where there is a Redis
+    from storage.wake import Wake
 
 
 class Topic(StrEnum):
@@ -21,6 +22,10 @@ class Topic(StrEnum):
     CARDS = "cards"
     POSTS = "posts"
     RECEIPTS = "receipts"
+    LOST = "lost"
+    """Turns that were given up here: their leases may end."""
+    DEAD = "dead"
+    """Turns whose lease has ended before their settle record."""
 
 
 FAR = frozenset({Topic.WORK})

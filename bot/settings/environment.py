@@ -50,7 +50,12 @@ VARIABLES: tuple[Variable, ...] = (
         "a SQLite file in `.watchkeeper/`",
         secret=True,
     ),
-    Variable("REDIS_URL", "Wake-ups for several processes (not used yet).", "in-process", secret=True),
+    Variable(
+        "REDIS_URL",
+        "`redis://…` (Redis or Valkey): wake-ups and the rate budget that several processes share.",
+        "in-process; several processes then poll",
+        secret=True,
+    ),
     Variable("WATCHKEEPER_CONFIG", "Path of the configuration file.", "`watchkeeper.toml` if present"),
     Variable("WATCHKEEPER_HOST", "Address for health, metrics, webhooks and the console.", "`127.0.0.1`"),
     Variable("WATCHKEEPER_PORT", "Port for health, metrics, webhooks and the console.", "`8080`"),

@@ -15,6 +15,7 @@ from bot.commands.findings import Finding, State
 from bot.settings import load
 from bot.web.server import Server
 from storage import schema
+from tests.servers import valkey
 from tests.servers.anthropic.reply import invalid_key, reply
 from tests.servers.anthropic.server import AnthropicServer
 from tests.servers.loki import LokiServer
@@ -212,3 +213,32 @@ async def test_what_gives_no_answer_is_given_up_and_holds_nothing_up(tmp_path: P
     await server.close()
     assert findings["Prometheus"].words.startswith("no answer within 0.3 s")
     assert findings["settings"].state is State.OK
+
+
+async def test_a_redis_that_works_is_said_to_work(tmp_path: Path) -> None:
+    url = valkey.shared().fresh_url()
+    where = f"127.0.0.1:{valkey.shared().port}"
+    assert (await found(tmp_path, REDIS_URL=url))["Redis"] == Finding.ok("Redis", f"{where}, carries bells")
+
+
+async def test_without_a_redis_nothing_is_said_of_one(tmp_path: Path) -> None:
+    assert "Redis" not in await found(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        (
+            "redis://:hunter2hunter2@127.0.0.1:1",
+            "cannot be reached at 127.0.0.1:1 (Connection refused); check that it runs, and REDIS_URL",
+        ),
+        (
+            "redis://:hunter2hunter2@host?nonsense=1",
+            "REDIS_URL: is not a URL that can be used; write it like redis://host:6379/0",
+        ),
+    ],
+)
+async def test_a_redis_that_cannot_be_used_is_named_with_the_mend(
+    tmp_path: Path, url: str, words: str
+) -> None:
+    assert (await found(tmp_path, REDIS_URL=url))["Redis"] == Finding.failed("Redis", words)
