@@ -89,7 +89,9 @@ async def test_what_is_not_a_redis_is_named(web_server: int) -> None:
     )
 
 
-@pytest.mark.parametrize("url", ["redis://host?nonsense=1", "redis://host/name", "redis://host:port/0", "http://host"])
+@pytest.mark.parametrize(
+    "url", ["redis://host?nonsense=1", "redis://host/name", "redis://host:port/0", "http://host"]
+)
 def test_a_url_that_cannot_be_used_is_refused_at_once(url: str) -> None:
     with pytest.raises(ValueError, match="write it like redis://host:6379/0"):
         RedisAddress(url)
