@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import socket
 import time
@@ -76,7 +77,8 @@ class _Service:
         self._fleet = FleetWatcher(database, self._measures)
         self._redactor = Redactor(settings.secrets())
         self._bells = build_bells(settings)
-        self._worker_name = f"{socket.gethostname()}:{os.getpid()}"
+        # A container that is started again has the same host name and process id, and is another one.
+        self._worker_name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._ended = asyncio.Event()
         self._began_empty = False
         self._connected = False

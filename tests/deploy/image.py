@@ -82,6 +82,7 @@ class Image:
             "--remount-ro", "/",
             "--unshare-user", "--uid", self.user, "--gid", self.group, "--cap-drop", "ALL",
             "--unshare-pid", "--as-pid-1", "--unshare-ipc", "--die-with-parent",
+            "--unshare-uts", "--hostname", "watchkeeper-0",
             "--clearenv", *(word for pair in variables.items() for word in ("--setenv", *pair)),
             "--chdir", self.final.last("WORKDIR"),
             "--", *arguments,

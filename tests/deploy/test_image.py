@@ -221,6 +221,32 @@ async def test_a_signal_that_comes_while_python_still_loads_is_not_lost(tmp_path
         assert "serving" not in ship.stderr.read_text()
 
 
+async def test_a_container_that_was_started_again_bears_another_name(tmp_path: Path, image: Image) -> None:
+    """Its host name and process id stay the same; under the old name it would keep the dead one's leases."""
+    async with aboard(tmp_path) as ship:
+        await ship.sail(image)
+        await until_one_more_serves(ship, 1)
+        ship.container.first.kill()
+        await ship.container.wait(5)
+        ship.container = Container.start(ship.command(image), ship.stderr)
+        await until_one_more_serves(ship, 2)
+        first, second = names(ship)
+        assert first != second
+
+
+async def until_one_more_serves(ship: Ship, count: int) -> None:
+    async def serves() -> bool:
+        return len(names(ship)) == count
+
+    await eventually(serves, timeout=20)
+
+
+def names(ship: Ship) -> list[str]:
+    """The names under which processes said that they serve, in order."""
+    said = map(json.loads, ship.stderr.read_text().splitlines())
+    return [str(line["worker"]) for line in said if line["event"] == "serving"]
+
+
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path, image: Image) -> None:
     async with aboard(tmp_path) as ship:
         await ship.sail(image)
