@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, or_, select, update
+from sqlalchemy import Row, case, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.inbox import Fate
 from core.policy import Effect
+from storage.claims import held_by_others, still_holds
 from storage.engine import db_now
 from storage.statements import new_id
 from storage.tables import calls, cards, conversations, inbox, requests, settlements, tombstones, turns
@@ -35,11 +36,18 @@ async def hand_on(tx: AsyncConnection, card_id: str, turn_id: str) -> None:
 
 
 async def want(tx: AsyncConnection, turn_id: str, *, urgent: bool = False) -> None:
-    """The card of this turn should be looked at again; `urgent` goes ahead of progress."""
+    """The card of this turn should be looked at again; `urgent` goes ahead of progress.
+
+    What is urgent is worth another try even where the platform took nothing before.
+    """
     values: dict[str, Any] = {"wanted": cards.c.wanted + 1}
     if urgent:
-        values |= {"urgent": True, "not_before": 0}
+        values |= {"urgent": True, "not_before": 0, "given_up": None}
     await tx.execute(update(cards).where(cards.c.turn_id == turn_id).values(**values))
+
+
+GONE = "gone: "
+"""So begins the record of a card whose message was deleted: it is done with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +76,27 @@ _ADDRESS = (
 )
 
 
-async def due(tx: AsyncConnection, min_interval_s: float, limit: int = 100) -> list[Row[Any]]:
-    """Cards whose wanted state was not shown yet, releases and stops first."""
+def thing(card_id: str) -> str:
+    """What is claimed by whoever shows this card."""
+    return f"card:{card_id}"
+
+
+_THING = literal("card:").concat(cards.c.id)
+_IS_WANTED = (cards.c.wanted > cards.c.shown, cards.c.given_up.is_(None))
+
+
+async def due(tx: AsyncConnection, owner: str, min_interval_s: float, limit: int = 100) -> list[Row[Any]]:
+    """Cards whose wanted state was not shown yet, releases and stops first; not those that others show."""
     released = settlements.c.turn_id.is_not(None)
     statement = (
         select(cards, *_ADDRESS, released.label("released"))
         .join(conversations, conversations.c.id == cards.c.conversation_id)
         .outerjoin(settlements, settlements.c.turn_id == cards.c.turn_id)
         .where(
-            cards.c.wanted > cards.c.shown,
-            cards.c.given_up.is_(None),
+            *_IS_WANTED,
             cards.c.not_before <= db_now(),
             or_(cards.c.urgent, released, cards.c.shown_at <= db_now() - min_interval_s),
+            ~held_by_others(_THING, owner),
         )
         .order_by(released.desc(), cards.c.urgent.desc(), cards.c.shown_at)
         .limit(limit)
@@ -87,14 +104,30 @@ async def due(tx: AsyncConnection, min_interval_s: float, limit: int = 100) -> l
     return list((await tx.execute(statement)).all())
 
 
-async def next_due_in(tx: AsyncConnection, min_interval_s: float) -> float | None:
-    """Seconds until a card that waits for its interval or its next try is due; None when none waits."""
-    statement = select(cards.c.not_before, cards.c.shown_at, db_now().label("now")).where(
-        cards.c.wanted > cards.c.shown, cards.c.given_up.is_(None)
+def due_in(owner: Any, min_interval_s: Any) -> Any:
+    """Seconds until a card is to be shown, as a scalar subquery; null when none is."""
+    c = cards.c
+    hurried = or_(c.urgent, select(settlements.c.turn_id).where(settlements.c.turn_id == c.turn_id).exists())
+    spaced = c.shown_at + min_interval_s
+    at = case((hurried, c.not_before), (spaced > c.not_before, spaced), else_=c.not_before)
+    wanted = select(func.min(at) - db_now()).where(*_IS_WANTED, ~held_by_others(_THING, owner))
+    quiet = select(c.id).where(*_quiet(HEARTBEAT_S)).exists()
+    return select(case((quiet, 0.0), else_=wanted.scalar_subquery())).scalar_subquery()
+
+
+async def next_due_in(tx: AsyncConnection, owner: str, min_interval_s: float) -> float | None:
+    """Seconds until a card is to be shown; None when none waits."""
+    seconds = (await tx.execute(select(due_in(owner, min_interval_s)))).scalar()
+    return None if seconds is None else max(0.0, float(seconds))
+
+
+def is_quiet_card_of(turn_id: Any) -> Any:
+    """A condition: everything that was wanted of this turn's card has been shown."""
+    return (
+        select(cards.c.id)
+        .where(cards.c.turn_id == turn_id, cards.c.given_up.is_(None), cards.c.wanted <= cards.c.shown)
+        .exists()
     )
-    rows = (await tx.execute(statement)).all()
-    waits = [max(row.not_before, row.shown_at + min_interval_s) - row.now for row in rows]
-    return max(0.0, min(waits)) if waits else None
 
 
 async def records(tx: AsyncConnection, card_id: str) -> CardRecords:
@@ -167,9 +200,28 @@ async def begin_post(tx: AsyncConnection, card_id: str) -> None:
 
 
 async def shown(
-    tx: AsyncConnection, card_id: str, *, revision: int, ref: str, digest: str, turn_id: str, released: bool
-) -> None:
-    """The platform has taken this state of the card."""
+    tx: AsyncConnection,
+    card_id: str,
+    owner: str,
+    *,
+    revision: int,
+    ref: str,
+    digest: str,
+    turn_id: str,
+    released: bool,
+) -> bool:
+    """The platform has taken this state of the card.
+
+    False when the claim had gone to another process meanwhile: then what this one showed last may cover a
+    newer state, and the card is asked for once more.
+    """
+    if not await still_holds(tx, thing(card_id), owner):
+        await tx.execute(
+            update(cards)
+            .where(cards.c.id == card_id)
+            .values(wanted=cards.c.wanted + 1, shown_digest=None, urgent=True, not_before=0)
+        )
+        return False
     await tx.execute(
         update(cards)
         .where(cards.c.id == card_id)
@@ -190,6 +242,7 @@ async def shown(
         .where(settlements.c.turn_id.in_(named), settlements.c.card_released_at.is_(None))
         .values(card_released_at=db_now())
     )
+    return True
 
 
 async def try_later(tx: AsyncConnection, card_id: str, seconds: float, *, not_sent: bool) -> None:
@@ -209,14 +262,18 @@ async def found(tx: AsyncConnection, card_id: str, ref: str) -> None:
     )
 
 
-async def is_heartbeat_due(tx: AsyncConnection, every_s: float) -> bool:
+HEARTBEAT_S = 15.0
+"""A live card is shown anew so often though nothing changed, so that people see that it lives."""
+
+
+async def is_heartbeat_due(tx: AsyncConnection) -> bool:
     """Whether a live card has not been shown for so long."""
-    return (await tx.execute(select(cards.c.id).where(*_quiet(every_s)).limit(1))).first() is not None
+    return (await tx.execute(select(cards.c.id).where(*_quiet(HEARTBEAT_S)).limit(1))).first() is not None
 
 
-async def heartbeat(tx: AsyncConnection, every_s: float) -> None:
+async def heartbeat(tx: AsyncConnection) -> None:
     """Ask for every live card that has not been shown for so long."""
-    await tx.execute(update(cards).where(*_quiet(every_s)).values(wanted=cards.c.wanted + 1))
+    await tx.execute(update(cards).where(*_quiet(HEARTBEAT_S)).values(wanted=cards.c.wanted + 1))
 
 
 def _quiet(every_s: float) -> tuple[Any, ...]:
@@ -231,17 +288,38 @@ def _quiet(every_s: float) -> tuple[Any, ...]:
 
 
 async def post_anew(tx: AsyncConnection, card_id: str) -> None:
-    """The card's message is gone; while the turn runs it is posted once more."""
+    """The card's message is gone or cannot be changed: the next try posts another one."""
     await tx.execute(
         update(cards)
         .where(cards.c.id == card_id)
-        .values(message_ref=None, posting_since=None, wanted=cards.c.wanted + 1, shown_digest=None)
+        .values(
+            message_ref=None, posting_since=None, wanted=cards.c.wanted + 1, shown_digest=None,
+            posted_anew=cards.c.posted_anew + 1,
+        )
+    )  # fmt: skip
+
+
+async def give_up(tx: AsyncConnection, card_id: str, why: str, *, not_sent: bool = False) -> None:
+    """The platform takes it no more; the record says why. `not_sent` says that surely nothing was posted."""
+    values: dict[str, Any] = {"given_up": why[:200]}
+    if not_sent:
+        values["posting_since"] = None
+    await tx.execute(update(cards).where(cards.c.id == card_id).values(**values))
+
+
+async def due_again(tx: AsyncConnection, within_s: float) -> int:
+    """The platform takes cards again: what would be tried within so long is due now. Returns how many."""
+    result = await tx.execute(
+        update(cards)
+        .where(
+            cards.c.wanted > cards.c.shown,
+            cards.c.given_up.is_(None),
+            cards.c.not_before > db_now(),
+            cards.c.not_before <= db_now() + within_s,
+        )
+        .values(not_before=0)
     )
-
-
-async def give_up(tx: AsyncConnection, card_id: str, why: str) -> None:
-    """The platform will never take it; the record says why."""
-    await tx.execute(update(cards).where(cards.c.id == card_id).values(given_up=why[:200]))
+    return result.rowcount
 
 
 async def sweep(tx: AsyncConnection, grace_s: float) -> int:
@@ -255,3 +333,27 @@ async def sweep(tx: AsyncConnection, grace_s: float) -> int:
         .values(wanted=cards.c.shown + 1, urgent=True)
     )
     return result.rowcount
+
+
+async def left_behind(tx: AsyncConnection, conversation_id: str) -> list[str]:
+    """Cards of ended turns that were given up while their message still stands."""
+    of_conversation = select(turns.c.id).where(turns.c.conversation_id == conversation_id)
+    statement = (
+        select(cards.c.id)
+        .join(settlements, settlements.c.turn_id == cards.c.turn_id)
+        .where(
+            cards.c.turn_id.in_(of_conversation),
+            cards.c.given_up.not_like(f"{GONE}%"),
+            settlements.c.card_released_at.is_(None),
+        )
+    )
+    return list((await tx.execute(statement)).scalars())
+
+
+async def reopen(tx: AsyncConnection, card_ids: list[str]) -> None:
+    """Their place takes cards again: one more try for each."""
+    await tx.execute(
+        update(cards)
+        .where(cards.c.id.in_(card_ids))
+        .values(given_up=None, wanted=cards.c.wanted + 1, urgent=True)
+    )

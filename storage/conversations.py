@@ -6,27 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Row, func, or_, select, update
+from sqlalchemy import Row, case, func, select, tuple_, union_all, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.arrivals import Thread
-from core.inbox import WISHES, Fate
+from core.fairness import HANDICAP_S
+from core.inbox import Fate
 from core.settle import spoken
 from storage import outbox, steps
 from storage.engine import db_now
-from storage.fence import Fence, lock, pass_through
-from storage.inbox import waiting_wish
+from storage.fence import Fence, pass_through
+from storage.inbox import IS_WAITING_WISH
 from storage.statements import now
 from storage.tables import conversations, inbox
 
 C = conversations.c
-
-CLAIMABLE = (
-    C.active_turn.is_(None),
-    C.lease_expires <= db_now(),
-    C.not_before <= db_now(),
-    or_(C.resume_turn.is_not(None), waiting_wish()),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +34,62 @@ class Claimed:
     waited_s: float  # since then
 
 
-async def claim(tx: AsyncConnection, worker: str, lease_s: float) -> Claimed | None:
-    """Take the conversation that has waited longest; None when none waits."""
-    oldest = (
+async def claim(tx: AsyncConnection, worker: str, lease_s: float, most: int = 1) -> list[Claimed]:
+    """Take conversations in the order of `core.fairness`, at most so many, but those that others take."""
+    first = (
         select(C.id)
-        .where(*CLAIMABLE)
-        .order_by(func.coalesce(C.resume_since, _first_wish()))
-        .limit(1)
-        .with_for_update(skip_locked=True)
+        .where(*_claimable(), C.not_before <= db_now())
+        .order_by(func.coalesce(C.resume_since, _first_in_line()))
+        .limit(most)
+        .with_for_update(skip_locked=True, key_share=True)
+        .cte("first")
     )
-    conversation_id = (await tx.execute(oldest)).scalar()
-    if conversation_id is None:
-        return None
-    await tx.execute(
+    taken = (
         update(conversations)
-        .where(C.id == conversation_id)
+        .where(C.id.in_(select(first.c.id)))
         .values(token=C.token + 1, lease_owner=worker, lease_expires=db_now() + lease_s)
+        .returning(conversations, db_now().label("now"))
     )
-    row = (await tx.execute(select(conversations).where(C.id == conversation_id))).one()
-    newest = select(func.max(inbox.c.received_at)).where(*_wishes_of(conversation_id))
-    wished_at = max((await tx.execute(newest)).scalar() or 0.0, row.resume_since or 0.0)
-    waited_s = await now(tx) - wished_at
-    return Claimed(Fence(row.id, row.token), thread_of(row), row.history == "wanted", wished_at, waited_s)
+    rows = (await tx.execute(taken)).all()
+    wished = await _newest_wishes(tx, [row.id for row in rows])
+    claimed = []
+    for row in rows:
+        wished_at = max(wished.get(row.id, 0.0), row.resume_since or 0.0)
+        fence = Fence(row.id, row.token)
+        claimed.append(
+            Claimed(fence, thread_of(row), row.history == "wanted", wished_at, row.now - wished_at)
+        )
+    return claimed
+
+
+def _claimable() -> tuple[Any, ...]:
+    """A conversation that calls for a worker and has none. Only those that call are looked at."""
+    wishes = select(inbox.c.conversation_id).where(*IS_WAITING_WISH)
+    unfinished = select(C.id).where(C.resume_turn.is_not(None))
+    return C.id.in_(union_all(wishes, unfinished)), C.active_turn.is_(None), C.lease_expires <= db_now()
+
+
+def _first_in_line() -> Any:
+    handicap = case(
+        *((inbox.c.source == source, seconds) for source, seconds in HANDICAP_S.items() if seconds),
+        else_=0.0,
+    )
+    return (
+        select(func.min(inbox.c.received_at + handicap))
+        .where(inbox.c.conversation_id == C.id, *IS_WAITING_WISH)
+        .scalar_subquery()
+    )
+
+
+async def _newest_wishes(tx: AsyncConnection, conversation_ids: Sequence[str]) -> dict[str, float]:
+    if not conversation_ids:
+        return {}
+    newest = (
+        select(inbox.c.conversation_id, func.max(inbox.c.received_at).label("newest"))
+        .where(inbox.c.conversation_id.in_(conversation_ids), *IS_WAITING_WISH)
+        .group_by(inbox.c.conversation_id)
+    )
+    return {row.conversation_id: row.newest for row in (await tx.execute(newest)).all()}
 
 
 def thread_of(row: Row[Any]) -> Thread:
@@ -70,46 +98,44 @@ def thread_of(row: Row[Any]) -> Thread:
 
 
 def _wishes_of(conversation_id: str) -> tuple[Any, ...]:
-    return (
-        inbox.c.conversation_id == conversation_id,
-        inbox.c.fate == Fate.WAITING,
-        inbox.c.effect.in_([effect.value for effect in WISHES]),
-    )
+    return (inbox.c.conversation_id == conversation_id, *IS_WAITING_WISH)
 
 
-def _first_wish() -> Any:
-    return (
-        select(func.min(inbox.c.received_at))
-        .where(inbox.c.conversation_id == C.id, inbox.c.fate == Fate.WAITING)
-        .scalar_subquery()
-    )
+def due_in() -> Any:
+    """Seconds until a conversation may be claimed, as a scalar subquery; null when none waits."""
+    return select(func.min(C.not_before) - db_now()).where(*_claimable()).scalar_subquery()
 
 
 async def soonest(tx: AsyncConnection) -> float | None:
     """Seconds until a conversation may be claimed, 0 for now; None when none waits."""
-    statement = select(func.min(C.not_before) - db_now()).where(
-        C.active_turn.is_(None),
-        C.lease_expires <= db_now(),
-        or_(C.resume_turn.is_not(None), waiting_wish()),
-    )
-    seconds = (await tx.execute(statement)).scalar()
+    seconds = (await tx.execute(select(due_in()))).scalar()
     return None if seconds is None else max(0.0, float(seconds))
 
 
 async def renew(tx: AsyncConnection, fences: Sequence[Fence], lease_s: float) -> list[Fence]:
     """Renew leases that are held; returns those that somebody else has taken over."""
-    lost = []
-    for fence in fences:
-        conversation = await lock(tx, fence.conversation_id)
-        if conversation.token != fence.token:
-            lost.append(fence)
-        elif conversation.lease_owner is not None:  # else given up meanwhile, and free for whoever comes
-            await tx.execute(
-                update(conversations)
-                .where(C.id == fence.conversation_id)
-                .values(lease_expires=db_now() + lease_s)
-            )
-    return lost
+    held = [(fence.conversation_id, fence.token) for fence in fences]
+    renewed = await tx.execute(
+        update(conversations)
+        .where(tuple_(C.id, C.token).in_(held), C.lease_owner.is_not(None))
+        .values(lease_expires=db_now() + lease_s)
+    )
+    if renewed.rowcount == len(fences):
+        return []
+    # The rest was given up meanwhile, and is free for whoever comes, or it was lost.
+    tokens = select(C.id, C.token).where(C.id.in_([fence.conversation_id for fence in fences]))
+    now_at = {row.id: row.token for row in (await tx.execute(tokens)).all()}
+    return [fence for fence in fences if now_at.get(fence.conversation_id) != fence.token]
+
+
+async def let_go(tx: AsyncConnection, worker: str, kept: Sequence[str]) -> int:
+    """End this worker's leases on conversations that it does not work on (any more); returns how many."""
+    ended = await tx.execute(
+        update(conversations)
+        .where(C.lease_owner == worker, C.lease_expires > 0, C.id.not_in(kept))
+        .values(lease_expires=0)
+    )
+    return ended.rowcount
 
 
 async def release(tx: AsyncConnection, fence: Fence) -> None:

@@ -87,7 +87,7 @@ class Database:
                 await connection.run_sync(lambda sync: sync.dialect.has_table(sync, "alembic_version"))
         except (OSError, SQLAlchemyError) as error:
             await database.close()
-            raise DatabaseUnusable(why_unusable(parsed, error)) from error
+            raise unusable(parsed, error) from error
         return database
 
     @property
@@ -143,7 +143,7 @@ class Database:
                 tries += 1
                 if is_away(error):
                     if self._closing or loop.time() + pause > until:
-                        raise DatabaseAway(_cause(error)) from error
+                        raise DatabaseAway(cause(error)) from error
                 elif not may_run_again(error) or tries >= TRIES:
                     raise
             self.retried()
@@ -172,7 +172,7 @@ class Database:
                 await begun.commit()
             except (OSError, SQLAlchemyError) as error:
                 if is_away(error):
-                    raise CommitUnknown(_cause(error)) from error
+                    raise CommitUnknown(cause(error)) from error
                 raise
             return result
 
@@ -211,16 +211,19 @@ def _code(error: DBAPIError) -> str:
     return str(getattr(error.orig, "sqlstate", None) or "")
 
 
-def _cause(error: Exception) -> str:
+def cause(error: Exception) -> str:
+    """The database's own words, on one line."""
     text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     return text.splitlines()[0]
 
 
-def why_unusable(url: URL, error: Exception) -> str:
+def unusable(url: URL, error: Exception) -> DatabaseUnusable:
     """One line for people: what cannot be opened, why, and what to check."""
     if url.get_backend_name() == "sqlite":
-        where, mend = url.database, "check that it exists and may be written"
+        where, mend, away = url.database, "check that it exists and may be written", False
     else:
-        where = f"{url.host}:{url.port or 5432}"
-        mend = "check that it runs there, and the user, the password and the database's name"
-    return f"DATABASE_URL: cannot open the database at {where} ({_cause(error)}): {mend}"
+        where, away = f"{url.host}:{url.port or 5432}", is_away(error)
+        mend = "check that it runs there" if away else "check the user, the password and the database's name"
+    return DatabaseUnusable(
+        f"DATABASE_URL: cannot open the database at {where} ({cause(error)}): {mend}", away=away
+    )

@@ -24,12 +24,23 @@ class SchemaOutdated(Exception):
 
 
 class DatabaseUnusable(Exception):
-    """The database cannot be opened; the message is one line for people that names the mend."""
+    """The database cannot be opened; the message is one line for people that names the mend.
+
+    `away` says that it could not be reached, and may be later.
+    """
+
+    def __init__(self, message: str, *, away: bool = False) -> None:
+        super().__init__(message)
+        self.away = away
 
 
-class DatabaseAway(Exception):
+class DatabaseTrouble(Exception):
+    """The database failed us, and not what was asked of it; the message is its one-line cause."""
+
+
+class DatabaseAway(DatabaseTrouble):
     """The database could not be reached for as long as anybody may wait; nothing was done."""
 
 
-class CommitUnknown(Exception):
+class CommitUnknown(DatabaseTrouble):
     """The answer to a COMMIT was lost: the transaction may have been done. Read the records again."""

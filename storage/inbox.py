@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, case, literal_column, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.arrivals import Arrival, AuthorRole, Deletion, EarlierMessage, Edit, Source
 from core.inbox import WISHES, Fate
 from core.policy import Effect
 from storage import changes
+from storage.engine import db_now
 from storage.statements import insert_all_once, insert_once, now
 from storage.tables import conversations, inbox, turns
 
@@ -174,14 +175,16 @@ async def undecided(tx: AsyncConnection, limit: int = 200) -> list[Row[Any]]:
     return list((await tx.execute(statement)).all())
 
 
-def waiting_wish() -> Any:
-    """A correlated condition: the conversation holds a message that a turn must read."""
-    return (
-        select(inbox.c.seq)
-        .where(
-            inbox.c.conversation_id == conversations.c.id,
-            inbox.c.fate == Fate.WAITING,
-            inbox.c.effect.in_([effect.value for effect in WISHES]),
-        )
-        .exists()
-    )
+def undecided_for(seconds: float) -> Any:
+    """0 when a message has waited so long for its decision, else null; a scalar subquery."""
+    waiting = (inbox.c.effect.is_(None), inbox.c.fate == Fate.WAITING)
+    old = select(inbox.c.seq).where(*waiting, inbox.c.received_at < db_now() - seconds)
+    return select(case((old.exists(), 0.0))).scalar_subquery()
+
+
+IS_WAITING_WISH = (
+    # Literals: an index of part of a table is used only where the statement itself names that part.
+    inbox.c.fate == literal_column(f"'{Fate.WAITING}'"),
+    inbox.c.effect.in_([effect.value for effect in WISHES]),
+)
+"""A message that a turn must read."""

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from storage.claims import held_by_others
 from storage.engine import db_now
 from storage.statements import insert_once, new_id
 from storage.tables import conversations, outbox, settlements
+
+UNDELIVERED = "undelivered"
+"""The kind of a message that comes to one person because its thread took it no more."""
 
 
 async def queue(
@@ -49,24 +53,50 @@ async def queue(
     )
 
 
-async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
-    """Open messages whose time has come, in the order in which they were queued."""
-    statement = (
-        select(outbox, *_ADDRESS)
-        .join(conversations)
-        .where(outbox.c.done_at.is_(None), outbox.c.not_before <= db_now())
-        .order_by(outbox.c.number)
-        .limit(limit)
-    )
-    return list((await tx.execute(statement)).all())
-
-
 _ADDRESS = (
     conversations.c.platform,
     conversations.c.workspace,
     conversations.c.channel,
     conversations.c.thread,
 )
+
+
+def thing(conversation_id: str) -> str:
+    """What is claimed by whoever posts into this thread."""
+    return f"thread:{conversation_id}"
+
+
+_THING = literal("thread:").concat(outbox.c.conversation_id)
+_earlier = outbox.alias("earlier")
+_IS_NEXT = (
+    outbox.c.done_at.is_(None),
+    ~select(_earlier.c.number)
+    .where(
+        _earlier.c.conversation_id == outbox.c.conversation_id,
+        _earlier.c.done_at.is_(None),
+        _earlier.c.number < outbox.c.number,
+    )
+    .exists(),
+)
+"""The first open message of its thread."""
+
+
+async def due(tx: AsyncConnection, owner: str, limit: int = 50) -> list[Row[Any]]:
+    """The next message of each thread whose time has come; not of threads that others post into."""
+    statement = (
+        select(outbox, *_ADDRESS)
+        .join(conversations)
+        .where(*_IS_NEXT, outbox.c.not_before <= db_now(), ~held_by_others(_THING, owner))
+        .order_by(outbox.c.number)
+        .limit(limit)
+    )
+    return list((await tx.execute(statement)).all())
+
+
+def due_in(owner: Any) -> Any:
+    """Seconds until a message is to be posted, as a scalar subquery; null when none is."""
+    soonest = func.min(outbox.c.not_before) - db_now()
+    return select(soonest).where(*_IS_NEXT, ~held_by_others(_THING, owner)).scalar_subquery()
 
 
 async def first_open(tx: AsyncConnection, conversation_id: str) -> Row[Any] | None:
@@ -96,7 +126,8 @@ async def part_done(tx: AsyncConnection, post_id: str, parts_done: int, parts: i
     done = parts_done >= parts
     await tx.execute(
         update(outbox)
-        .where(outbox.c.id == post_id)
+        # Not what another process knows better by now: a frozen one may come late.
+        .where(outbox.c.id == post_id, outbox.c.done_at.is_(None), outbox.c.parts_done <= parts_done)
         .values(
             parts_done=parts_done,
             posting_since=None,
@@ -122,8 +153,34 @@ async def try_later(tx: AsyncConnection, post_id: str, seconds: float, *, not_se
     await tx.execute(update(outbox).where(outbox.c.id == post_id).values(**values))
 
 
-async def give_up(tx: AsyncConnection, post_id: str, why: str) -> None:
-    """The platform will never take it."""
+async def give_up(tx: AsyncConnection, post_id: str, why: str, instead: str | None = None) -> None:
+    """The platform will never take it; `instead` is sent directly to whoever began the conversation."""
     await tx.execute(
         update(outbox).where(outbox.c.id == post_id).values(done_at=db_now(), given_up=why[:200])
     )
+    if instead is None:
+        return
+    post = (
+        await tx.execute(
+            select(outbox, conversations.c.initiator).join(conversations).where(outbox.c.id == post_id)
+        )
+    ).one()
+    if post.initiator is not None:
+        await queue(
+            tx, post.conversation_id, kind=UNDELIVERED, once=f"{UNDELIVERED}:{post_id}", text=instead,
+            turn_id=post.turn_id, to_user=post.initiator,
+        )  # fmt: skip
+
+
+async def due_again(tx: AsyncConnection, within_s: float) -> int:
+    """The platform takes posts again: what would be tried within so long is due now. Returns how many."""
+    result = await tx.execute(
+        update(outbox)
+        .where(
+            outbox.c.done_at.is_(None),
+            outbox.c.not_before > db_now(),
+            outbox.c.not_before <= db_now() + within_s,
+        )
+        .values(not_before=0)
+    )
+    return result.rowcount

@@ -7,6 +7,7 @@ by the server after `IDLE_IN_TRANSACTION_S`, else it would hold up its own succe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -45,14 +46,19 @@ def engines(url: URL, limits: Mapping[str, str] = LIMITS) -> tuple[AsyncEngine, 
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_timeout=30,
-        connect_args={
-            "timeout": CONNECT_WITHIN_S,
-            "command_timeout": STATEMENT_S + 2,  # the server's limit goes first, if the server can be heard
-            "server_settings": dict(limits),
-            "prepared_statement_cache_size": 400,
-        },
+        connect_args=connect_args(limits),
     )
     return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def connect_args(limits: Mapping[str, str]) -> dict[str, Any]:
+    """What each connection is opened with."""
+    return {
+        "timeout": CONNECT_WITHIN_S,
+        "command_timeout": STATEMENT_S + 2,  # the server's limit goes first, if the server can be heard
+        "server_settings": dict(limits),
+        "prepared_statement_cache_size": 400,
+    }
 
 
 AGAIN = frozenset({"40001", "40P01", "55P03", "57014", "25P03"})

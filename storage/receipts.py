@@ -8,17 +8,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from storage.claims import held_by_others
 from storage.engine import db_now
 from storage.tables import conversations, inbox
 
 DOUBT = "?"
 
 
-async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
-    """Messages whose reaction is not what it should be, oldest first."""
+def thing(row: Row[Any]) -> str:
+    """What is claimed by whoever shows this receipt."""
+    return f"receipt:{row.origin}"
+
+
+_THING = literal("receipt:").concat(inbox.c.origin)
+
+_IS_DUE = (
+    inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown),
+    inbox.c.message_ref.is_not(None),
+    inbox.c.fate != "replaced",  # the newer version of the message bears it
+)
+
+
+async def due(tx: AsyncConnection, owner: str, limit: int = 50) -> list[Row[Any]]:
+    """Messages whose reaction is not what it should be, oldest first; not those that others see to."""
     statement = (
         select(
             inbox,
@@ -28,16 +43,17 @@ async def due(tx: AsyncConnection, limit: int = 50) -> list[Row[Any]]:
             conversations.c.thread,
         )
         .join(conversations)
-        .where(
-            inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown),
-            inbox.c.message_ref.is_not(None),
-            inbox.c.fate != "replaced",  # the newer version of the message bears it
-            inbox.c.receipt_not_before <= db_now(),
-        )
+        .where(*_IS_DUE, inbox.c.receipt_not_before <= db_now(), ~held_by_others(_THING, owner))
         .order_by(inbox.c.seq)
         .limit(limit)
     )
     return list((await tx.execute(statement)).all())
+
+
+def due_in(owner: Any) -> Any:
+    """Seconds until a reaction is to be shown, as a scalar subquery; null when none is."""
+    soonest = func.min(inbox.c.receipt_not_before) - db_now()
+    return select(soonest).where(*_IS_DUE, ~held_by_others(_THING, owner)).scalar_subquery()
 
 
 async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from storage import postgres_engine, sqlite_engine
-from storage.engine import Database, is_away, may_run_again, why_unusable
+from storage.engine import Database, is_away, may_run_again, unusable
 from storage.errors import DatabaseUnusable
 from storage.tables import schema_floor
 
@@ -42,7 +42,7 @@ async def upgrade(url: str) -> bool:
         try:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DatabaseUnusable(why_unusable(parsed, error)) from error
+            raise unusable(parsed, error) from error
     engine = _engine(parsed)
     until = asyncio.get_running_loop().time() + PATIENCE_S
     try:
@@ -55,7 +55,7 @@ async def upgrade(url: str) -> bool:
                     raise
                 await asyncio.sleep(0.5 + random.random())
     except (OSError, SQLAlchemyError) as error:
-        raise DatabaseUnusable(why_unusable(parsed, error)) from error
+        raise unusable(parsed, error) from error
     finally:
         await engine.dispose()
 

@@ -15,15 +15,18 @@ from contextlib import AsyncExitStack
 import structlog
 
 from bot import schedule
+from bot.compose.database import opened
 from bot.compose.model import build_model
 from bot.compose.platform import Inside, Platform
 from bot.compose.shared import build_bells
 from bot.compose.tools import build_tools
 from bot.errors import Temporary, Unusable
 from bot.flow.accept import Acceptor
+from bot.flow.claiming import Claims
 from bot.flow.decide import Decider
 from bot.flow.deliver import Deliverer
 from bot.flow.keep_cards import CardKeeper
+from bot.flow.look_around import LookAround
 from bot.flow.reap import Reaper
 from bot.flow.receipts import ReceiptKeeper
 from bot.flow.supervise import forever
@@ -36,10 +39,13 @@ from bot.process_lock import ProcessLock
 from bot.settings import Settings
 from bot.web.server import Server, make_app
 from core.redaction import Redactor
-from storage import conversations, schema
+from storage import conversations
 from storage.engine import Database
+from storage.lookout import Lookout
 
 log = structlog.get_logger()
+
+FORGET_CLAIMS_EVERY_S = 3_600.0
 
 LAST_WORDS_S = 3.0
 """After the drain, cards and answers that are due get so long; the rest is shown after the next start."""
@@ -48,9 +54,8 @@ LAST_WORDS_S = 3.0
 async def run(settings: Settings, platform: Platform, listener: socket.socket | None = None) -> int:
     """Run until a signal ends it; returns the exit code. Raises Unusable with the mend."""
     async with AsyncExitStack() as stack:
-        await schema.upgrade(settings.database_url)
         _hold_database(settings, stack)
-        database = await Database.open(settings.database_url)
+        database = await opened(settings, listener)
         stack.push_async_callback(database.close)
         return await _Service(settings, platform, database, stack).run(listener)
 
@@ -60,6 +65,11 @@ def _hold_database(settings: Settings, stack: AsyncExitStack) -> None:
         lock = ProcessLock(settings.env.database.path)
         lock.take()
         stack.callback(lock.release)
+
+
+def worker_name() -> str:
+    """A name that no other process has or will have: containers restart with the same host and pid."""
+    return f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(3)}"
 
 
 class _Service:
@@ -89,8 +99,11 @@ class _Service:
         acceptor = Acceptor(database, self._bells, self._redactor.redact, self._reaper.release_lost_card)
         platform.open(Inside(acceptor.accept, database, self._model.name, self._measures))
         self._worker = Worker(self._surroundings(), platform.chat, self._work_limits())
-        self._cards = CardKeeper(database, self._bells, platform.chat, self._card_interval_s)
-        self._deliverer = Deliverer(database, self._bells, platform.chat)
+        self._claims = Claims(database, self._worker_name)
+        self._cards = CardKeeper(database, self._bells, platform.chat, self._claims, self._card_interval_s)
+        self._deliverer = Deliverer(database, self._bells, platform.chat, self._claims)
+        self._lookout = self._build_lookout()
+        self._look = LookAround(self._lookout, database, self._bells, settings.file.worker.poll_s)
 
     async def run(self, listener: socket.socket | None) -> int:
         """From the first check to the last word."""
@@ -107,6 +120,7 @@ class _Service:
         if self._database.is_sqlite:
             await self._database.write(conversations.end_all_leases)
         await self._reaper.settle_dead_turns()
+        self._stack.push_async_callback(self._lookout.close)
         self._start_loops()
         gc.freeze()  # else each full collection walks all that is loaded, and stops everything for 0.3 s
         self._stack.callback(gc.unfreeze)
@@ -132,6 +146,14 @@ class _Service:
             self._platform.chat,
             self._worker_name,
             self._settings.file.worker.resume_within_s,
+        )
+
+    def _build_lookout(self) -> Lookout:
+        return Lookout(
+            self._database,
+            self._worker_name,
+            card_interval_s=self._card_interval_s,
+            card_grace_s=self._settings.file.reaper.card_grace_s,
         )
 
     def _surroundings(self) -> Surroundings:
@@ -186,7 +208,7 @@ class _Service:
 
     def _not_ready(self) -> list[str]:
         draining = ["draining: this process is shutting down"] if self._ended.is_set() else []
-        return [*draining, *self._platform.reasons(), *self._bells.reasons()]
+        return [*draining, *self._platform.reasons(), *self._lookout.reasons(), *self._bells.reasons()]
 
     async def _connect_or_refuse(self) -> None:
         """A platform that rejects us ends the start; one out of reach is tried on in the background."""
@@ -216,21 +238,24 @@ class _Service:
         await asyncio.Event().wait()
 
     def _start_loops(self) -> None:
-        file = self._settings.file
         decider = Decider(
             self._database,
             self._bells,
             self._platform.chat,
             policy=self._settings.policy,
             responders=self._platform.responders,
-            poll_s=file.worker.poll_s,
         )
-        receipts = ReceiptKeeper(self._database, self._bells, self._platform.chat)
+        receipts = ReceiptKeeper(self._database, self._bells, self._platform.chat, self._claims)
         for name, loop in (
             ("listen to bells", self._bells.listen),
             ("decide", decider.run),
             ("work", self._worker.run),
             ("renew leases", self._worker.renew_leases),
+            ("watch leases", self._worker.watch_leases),
+            ("let go", self._worker.let_go),
+            ("reap", self._reaper.run),
+            ("claims", self._claims.run),
+            ("look around", self._look.run),
             ("keep cards", self._cards.run),
             ("deliver", self._deliverer.run),
             ("receipts", receipts.run),
@@ -241,12 +266,18 @@ class _Service:
     def _jobs(self) -> tuple[schedule.Job, ...]:
         reaper = self._settings.file.reaper
 
-        async def sweep() -> None:
-            await self._reaper.sweep_cards(reaper.card_grace_s)
+        async def settle_dead_turns() -> None:
+            if self._look.seen is None or self._look.seen.dead_turns:
+                await self._reaper.settle_dead_turns()
+
+        async def sweep_cards() -> None:
+            if self._look.seen is None or self._look.seen.late_cards:
+                await self._reaper.sweep_cards(reaper.card_grace_s)
 
         return (
-            schedule.Job("settle dead turns", reaper.every_s, self._reaper.settle_dead_turns),
-            schedule.Job("sweep cards", reaper.every_s, sweep),
+            schedule.Job("settle dead turns", reaper.every_s, settle_dead_turns),
+            schedule.Job("sweep cards", reaper.every_s, sweep_cards),
+            schedule.Job("forget lapsed claims", FORGET_CLAIMS_EVERY_S, self._reaper.forget_lapsed_claims),
         )
 
     def _keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
@@ -269,5 +300,6 @@ class _Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._claims.give_back_all()
         await self._reaper.close()
         log.info("drained", turns_left_to_their_lease=left)

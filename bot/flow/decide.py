@@ -38,14 +38,12 @@ class Decider:
         *,
         policy: Policy,
         responders: frozenset[str],
-        poll_s: float,
     ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
         self._policy = policy
         self._responders = responders
-        self._poll_s = poll_s
         self._under_way: dict[int, tuple[Row[Any], asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -58,7 +56,7 @@ class Decider:
                         task = deciding.create_task(work, name=f"decide {row.seq}")
                         self._under_way[row.seq] = row, task
                         task.add_done_callback(partial(self._done, row.seq))
-                await self._bells.of(Topic.DECISIONS).wait(self._poll_s)
+                await self._bells.of(Topic.DECISIONS).wait()
 
     def _done(self, seq: int, _: asyncio.Task[None]) -> None:
         self._under_way.pop(seq, None)

@@ -6,69 +6,98 @@ Each is said once, in order within a thread.
 from __future__ import annotations
 
 import asyncio
-import random
+from functools import partial
 from typing import Any
 
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary
+from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary, Unreachable
 from bot.flow.bells import Bells, Topic
+from bot.flow.claiming import ClaimLapsed, Claims
+from bot.flow.pauses import MEMORY_S, Outage, pause_s
 from bot.ports import Chat, Post
 from storage import outbox
 from storage.conversations import thread_of
 from storage.engine import Database
+from storage.errors import DatabaseTrouble
 
 log = structlog.get_logger()
 
 CLIENT_LIMIT_S = 10.0
-LONGEST_PAUSE_S = 60.0
-MOST_TRIES = {"private": 20, "chart": 8}
-"""What is worth less than the trouble is given up with a record; answers and notes are tried for ever."""
+MOST_TRIES = {"private": 20, "chart": 8, outbox.UNDELIVERED: 20}
+"""What is worth less than the trouble is given up with a record; answers and notes are tried for ever.
+
+While the platform is away or rejects us nothing is given up.
+"""
+
+ONLY_HERE = frozenset({"private", "chart", outbox.UNDELIVERED})
+"""What is not sent elsewhere when its thread takes it no more."""
+
+ELSEWHERE = "I could not post this where you asked me ({said}), so it comes to you directly:\n\n{text}"
 
 
 class Deliverer:
     """Takes messages from the outbox to the platform."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat) -> None:
+    def __init__(self, database: Database, bells: Bells, chat: Chat, claims: Claims) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
+        self._claims = claims
         self._threads: dict[str, asyncio.Task[None]] = {}
+        self._outage = Outage()
 
     async def run(self) -> None:
         """Deliver for ever."""
         async with asyncio.TaskGroup() as group:
             while True:
-                for row in await self._database.read(outbox.due):
-                    if row.conversation_id not in self._threads:
-                        self._begin(group, row.conversation_id)
-                await self._bells.of(Topic.POSTS).wait(1.0)
+                due = [row.conversation_id for row in await self._due()]
+                granted = await self._claims.take(map(outbox.thing, due))
+                for conversation_id in due:
+                    if outbox.thing(conversation_id) in granted and conversation_id not in self._threads:
+                        self._begin(group, conversation_id)
+                await self._bells.of(Topic.POSTS).wait()
 
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
         async with asyncio.timeout(timeout_s):
             # The database may be served by other processes too: there is nothing here to be woken by.
-            while await self._database.read(outbox.due) or self._threads:  # noqa: ASYNC110
+            while await self._due() or self._threads:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
+
+    async def _due(self) -> list[Row[Any]]:
+        return await self._database.read(outbox.due, self._claims.owner)
 
     def _begin(self, group: asyncio.TaskGroup, conversation_id: str) -> None:
         task = group.create_task(self._deliver_thread(conversation_id), name=f"deliver {conversation_id}")
         self._threads[conversation_id] = task
-        task.add_done_callback(lambda _: self._threads.pop(conversation_id, None))
+        task.add_done_callback(partial(self._done, conversation_id))
+
+    def _done(self, conversation_id: str, _: asyncio.Task[None]) -> None:
+        self._threads.pop(conversation_id, None)
+        self._claims.give_back(outbox.thing(conversation_id))
 
     async def _deliver_thread(self, conversation_id: str) -> None:
         """One message after the other; a failure holds up the thread's later ones until its next try."""
         while row := await self._database.read(outbox.first_open, conversation_id):
             try:
                 await self._deliver(row)
+                if self._outage.is_over():
+                    await self._database.write(outbox.due_again, MEMORY_S)
+                    self._bells.ring(Topic.POSTS)
+            except (DatabaseTrouble, ClaimLapsed) as error:  # it is still due, here or elsewhere
+                log.warning("post_left", post=row.id, error=f"{type(error).__name__}: {error}")
+                return
             except Exception as error:  # noqa: BLE001  sorted below by what must be done
+                self._outage.met(error)
                 await self._failed(row, error)
                 return
 
     async def _deliver(self, row: Row[Any]) -> None:
         thread = thread_of(row)
         if row.kind == "private":
+            self._claims.require(outbox.thing(row.conversation_id))
             await self._chat.tell_privately(thread, row.to_user, row.text)
             await self._database.write(outbox.part_done, row.id, 1, 1)
             return
@@ -77,20 +106,23 @@ class Deliverer:
         if row.posting_since is not None:
             done = await self._look(row, done)
         for number in range(done, len(parts)):
-            await self._database.write(outbox.begin_post, row.id)
-            await self._chat.post(
-                thread,
-                Post(
-                    post_id=row.id,
-                    kind=row.kind,
-                    text=parts[number],
-                    turn_id=row.turn_id,
-                    final_event_id=row.final_event_id,
-                    part=number + 1,
-                    parts=len(parts),
-                    chart=row.picture,
-                ),
+            post = Post(
+                post_id=row.id,
+                kind=row.kind,
+                text=parts[number],
+                turn_id=row.turn_id,
+                final_event_id=row.final_event_id,
+                part=number + 1,
+                parts=len(parts),
+                chart=row.picture,
             )
+            if row.kind == outbox.UNDELIVERED:  # not looked for after a lost answer: we may not read there
+                self._claims.require(outbox.thing(row.conversation_id))
+                await self._chat.tell_directly(thread, row.to_user, post)
+            else:
+                await self._database.write(outbox.begin_post, row.id)
+                self._claims.require(outbox.thing(row.conversation_id))
+                await self._chat.post(thread, post)
             await self._database.write(outbox.part_done, row.id, number + 1, len(parts))
         if done >= len(parts):
             await self._database.write(outbox.part_done, row.id, len(parts), len(parts))
@@ -113,18 +145,27 @@ class Deliverer:
         return done
 
     async def _failed(self, row: Row[Any], error: Exception) -> None:
-        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(row.tries, 10)) * (0.75 + random.random() / 2)
-        refused = isinstance(error, Permanent) and not isinstance(error, Rejected)
-        if refused or row.tries >= MOST_TRIES.get(row.kind, 10**9):
-            log.warning("post_given_up", post=row.id, kind=row.kind, turn=row.turn_id, error=str(error))
-            await self._database.write(outbox.give_up, row.id, str(error))
-            self._bells.ring(Topic.POSTS)
+        """What becomes of a message that the platform did not take."""
+        if self._is_final(row, error):
+            await self._give_up(row, error)
             return
-        nothing_sent = isinstance(error, Temporary | Rejected)
-        if not nothing_sent:
+        pause, known = pause_s(row.tries, error), isinstance(error, Temporary | Rejected)
+        if not known:
             log.error("post_failed", post=row.id, kind=row.kind, exc_info=error)
-        if isinstance(error, Temporary) and error.retry_after_s is not None:
-            pause = error.retry_after_s
-        sent_perhaps = isinstance(error, OutcomeUnknown) or not nothing_sent
+        sent_perhaps = isinstance(error, OutcomeUnknown) or not known
         keep_mark = sent_perhaps or (row.posting_since is not None)
         await self._database.write(outbox.try_later, row.id, pause, not_sent=not keep_mark)
+
+    def _is_final(self, row: Row[Any], error: Exception) -> bool:
+        """Whether trying again would be in vain, or is not worth the trouble any more."""
+        if isinstance(error, Rejected | Unreachable):
+            return False
+        return isinstance(error, Permanent) or row.tries >= MOST_TRIES.get(row.kind, 10**9)
+
+    async def _give_up(self, row: Row[Any], error: Exception) -> None:
+        """With a record; what somebody waits for goes to them directly."""
+        log.warning("post_given_up", post=row.id, kind=row.kind, turn=row.turn_id, error=str(error))
+        said = getattr(error, "code", "") or "no answer"
+        instead = None if row.kind in ONLY_HERE else ELSEWHERE.format(said=said, text=row.text)
+        await self._database.write(outbox.give_up, row.id, str(error), instead)
+        self._bells.ring(Topic.POSTS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,8 +15,10 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary
+from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable
 from bot.flow.bells import Bells, Topic
+from bot.flow.claiming import ClaimLapsed, Claims
+from bot.flow.pauses import MEMORY_S, Outage, pause_s
 from bot.ports import Chat
 from core.arrivals import Thread
 from core.card import Card, CardState, LineState
@@ -30,17 +31,22 @@ from storage import cards
 from storage.cards import CardRecords
 from storage.conversations import thread_of
 from storage.engine import Database
+from storage.errors import DatabaseTrouble
 from storage.reports import usage_of
 
 log = structlog.get_logger()
 
-HEARTBEAT_S = 15.0
-"""A live card is shown anew so often though nothing changed, so that people see that it lives."""
+SHORTEST_PAUSE_S = 0.05
+WHILE_SHOWING_S = 0.5
 
 CLIENT_LIMIT_S = 10.0
 """A post whose answer was lost may still arrive for so long."""
 
-LONGEST_PAUSE_S = 60.0
+FROZEN_S = 300.0
+"""A live card that was lost or frozen once more is left alone for so long; its release is tried at once."""
+
+MOST_POSTED_ANEW = 2
+"""Once while the turn runs, and once to say how it ended."""
 
 
 @dataclass(slots=True)
@@ -55,33 +61,50 @@ class _Showing:
 class CardKeeper:
     """Shows cards. One call at a time for each card."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat, min_interval_s: float) -> None:
+    def __init__(
+        self, database: Database, bells: Bells, chat: Chat, claims: Claims, min_interval_s: float
+    ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
+        self._claims = claims
         self._min_interval_s = min_interval_s
         self._showing: dict[str, _Showing] = {}
+        self._outage = Outage()
 
     async def run(self) -> None:
         """Reconcile for ever."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._heartbeat()
-                for row in await self._database.read(cards.due, self._min_interval_s):
-                    self._show(group, row)
-                pause = await self._database.read(cards.next_due_in, self._min_interval_s)
-                await self._bells.of(Topic.CARDS).wait(max(0.05, min(1.0 if pause is None else pause, 1.0)))
+                due = await self._due()
+                granted = await self._claims.take(cards.thing(row.id) for row in due)
+                for row in due:
+                    if cards.thing(row.id) in granted:
+                        self._show(group, row)
+                await self._bells.of(Topic.CARDS).wait(await self._until_next())
 
     async def settle_down(self, timeout_s: float) -> None:
         """Before the process ends: give what is due its chance, for so long at most."""
         async with asyncio.timeout(timeout_s):
             # Other processes show cards too: there is nothing here to be woken by.
-            while await self._database.read(cards.due, self._min_interval_s) or self._showing:  # noqa: ASYNC110
+            while await self._due() or self._showing:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
+    async def _due(self) -> list[Row[Any]]:
+        return await self._database.read(cards.due, self._claims.owner, self._min_interval_s)
+
+    async def _until_next(self) -> float | None:
+        """Seconds until something is due, None: when the bell rings."""
+        pause = await self._database.read(cards.next_due_in, self._claims.owner, self._min_interval_s)
+        if pause is None:
+            return None
+        # What is on its way rings when it has arrived.
+        return max(pause, WHILE_SHOWING_S if self._showing else SHORTEST_PAUSE_S)
+
     async def _heartbeat(self) -> None:
-        if await self._database.read(cards.is_heartbeat_due, HEARTBEAT_S):
-            await self._database.write(cards.heartbeat, HEARTBEAT_S)
+        if await self._database.read(cards.is_heartbeat_due):
+            await self._database.write(cards.heartbeat)
 
     def _show(self, group: asyncio.TaskGroup, row: Row[Any]) -> None:
         """Begin to show a card; one that waits for a slot moves to the urgent line once it is urgent."""
@@ -98,6 +121,7 @@ class CardKeeper:
     def _done(self, card_id: str, showing: _Showing, _: asyncio.Task[None]) -> None:
         if self._showing.get(card_id) is showing:
             del self._showing[card_id]
+            self._claims.give_back(cards.thing(card_id))
             self._bells.ring(Topic.CARDS)
 
     async def _show_one(self, card_id: str, thread: Thread, urgent: bool) -> None:
@@ -111,8 +135,12 @@ class CardKeeper:
                 await self._chat.card_slot(thread, records.card.message_ref, urgent=urgent)
             self._showing[card_id].waits_for_slot = False
             await self._show_newest(card_id, thread)
+            await self._taken(records)
+        except (DatabaseTrouble, ClaimLapsed) as error:  # it is still due, here or elsewhere
+            log.warning("card_left", card=card_id, error=f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001  sorted below by what must be done
-            await self._failed(records, error)
+            self._outage.met(error)
+            await self._failed(records, thread, error)
 
     async def _show_newest(self, card_id: str, thread: Thread) -> None:
         records = await self._database.read(cards.records, card_id)
@@ -121,10 +149,12 @@ class CardKeeper:
         if ref is None or row.shown_digest != digest(card) or _heartbeat_due(records):
             if ref is None:
                 await self._database.write(cards.begin_post, card_id)
+            self._claims.require(cards.thing(card_id))
             ref = await self._chat.show_card(thread, ref, card)
         await self._database.write(
             cards.shown,
             card_id,
+            self._claims.owner,
             revision=row.wanted,
             ref=ref,
             digest=digest(card),
@@ -159,35 +189,69 @@ class CardKeeper:
         await self._database.write(cards.try_later, row.id, 0.0, not_sent=True)
         return False
 
-    async def _failed(self, records: CardRecords, error: Exception) -> None:
-        card_id, tries = records.card.id, records.card.tries
-        pause = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(tries, 10)) * (0.75 + random.random() / 2)
+    async def _taken(self, records: CardRecords) -> None:
+        """Where the platform took one card others that wait for that may have their turn."""
+        if self._outage.is_over():
+            await self._database.write(cards.due_again, MEMORY_S)
+        if records.card.message_ref is None:
+            left = await self._database.read(cards.left_behind, records.card.conversation_id)
+            if left:
+                await self._database.write(cards.reopen, left)
+
+    async def _failed(self, records: CardRecords, thread: Thread, error: Exception) -> None:
+        """What becomes of a card that the platform did not take."""
+        card_id = records.card.id
+        pause = pause_s(records.card.tries, error)
         match error:
             case OutcomeUnknown():
                 await self._database.write(cards.try_later, card_id, pause, not_sent=False)
             case Temporary() | Rejected():
-                asked = getattr(error, "retry_after_s", None)
                 # What was sent before may still have arrived: looking for it may be what failed now.
-                await self._database.write(
-                    cards.try_later,
-                    card_id,
-                    pause if asked is None else asked,
-                    not_sent=records.card.posting_since is None,
-                )
-            case Gone() if records.settlement is None and records.card.message_ref is not None:
-                await self._database.write(cards.post_anew, card_id)
+                never_sent = records.card.posting_since is None
+                await self._database.write(cards.try_later, card_id, pause, not_sent=never_sent)
+            case Gone() | Unchangeable() if records.card.message_ref is not None:
+                await self._lost(records, thread, error)
             case Permanent():
-                log.warning(
-                    "card_given_up", card=card_id, turn=records.turn.id, error=str(error), code=error.code
-                )
-                await self._database.write(cards.give_up, card_id, f"{error.code}: {error}")
+                await self._give_up(records, error, f"{error.code}: {error}")
             case _:
                 log.error("card_failed", card=card_id, turn=records.turn.id, exc_info=error)
                 await self._database.write(cards.try_later, card_id, max(5.0, pause), not_sent=False)
 
+    async def _lost(self, records: CardRecords, thread: Thread, error: Gone | Unchangeable) -> None:
+        """Another message takes the place of one that is gone or cannot be changed, but not for ever."""
+        card, is_live = records.card, records.settlement is None
+        if isinstance(error, Gone) and not is_live:
+            await self._give_up(records, error, f"{cards.GONE}{error}")
+        elif card.posted_anew < (1 if is_live else MOST_POSTED_ANEW):
+            log.warning("card_posted_anew", card=card.id, turn=records.turn.id, error=str(error))
+            if isinstance(error, Unchangeable) and not await self._take_away(records, thread):
+                return
+            await self._database.write(cards.post_anew, card.id)
+        elif is_live:
+            await self._database.write(cards.try_later, card.id, FROZEN_S, not_sent=True)
+        else:
+            await self._give_up(records, error, f"{error.code}: {error}")
+
+    async def _take_away(self, records: CardRecords, thread: Thread) -> bool:
+        """A card that cannot be changed would be live for ever; where it may not be deleted either it is."""
+        card = records.card
+        try:
+            await self._chat.delete(thread, card.message_ref)
+        except Temporary as error:
+            await self._database.write(cards.try_later, card.id, pause_s(card.tries, error), not_sent=True)
+            return False
+        except Permanent as error:
+            log.warning("card_left_behind", card=card.id, turn=records.turn.id, error=str(error))
+        return True
+
+    async def _give_up(self, records: CardRecords, error: Permanent, why: str) -> None:
+        log.warning("card_given_up", card=records.card.id, turn=records.turn.id, error=str(error))
+        never_sent = records.card.posting_since is None
+        await self._database.write(cards.give_up, records.card.id, why, not_sent=never_sent)
+
 
 def _heartbeat_due(records: CardRecords) -> bool:
-    return records.settlement is None and records.now - records.card.shown_at >= HEARTBEAT_S
+    return records.settlement is None and records.now - records.card.shown_at >= cards.HEARTBEAT_S
 
 
 def digest(card: Card) -> str:

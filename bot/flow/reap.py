@@ -15,12 +15,13 @@ from bot.ports import Chat, Found
 from core.arrivals import Arrival, Thread
 from core.card import Card, CardState
 from core.reasons import Reason
-from storage import cards, settlements, turns
+from storage import cards, claims, settlements, turns
 from storage.engine import Database
 
 log = structlog.get_logger()
 
 LOST_SINCE_S = 86_400.0
+FORGET_AFTER_S = 3_600.0
 RELEASE_TRIES = 20
 
 
@@ -37,6 +38,12 @@ class Reaper:
         self._resume_within_s = resume_within_s
         self._releasing: set[asyncio.Task[None]] = set()
 
+    async def run(self) -> None:
+        """Settle dead turns for ever, whenever somebody has seen one."""
+        while True:
+            await self._bells.of(Topic.DEAD).wait()
+            await self.settle_dead_turns()
+
     async def settle_dead_turns(self) -> None:
         """Settle every turn whose lease has run out: tombstone, stamp, else stale."""
         for conversation_id in await self._database.read(settlements.dead_turns):
@@ -46,6 +53,10 @@ class Reaper:
             if ending is not None:
                 log.warning("reaped", conversation=conversation_id, reason=ending.reason)
                 self._bells.ring(Topic.WORK, Topic.CARDS, Topic.POSTS)
+
+    async def forget_lapsed_claims(self) -> None:
+        """Forget the claims of processes that are long gone."""
+        await self._database.write(claims.forget_lapsed, FORGET_AFTER_S)
 
     async def sweep_cards(self, grace_s: float) -> None:
         """Show again every card that is still live so long after its turn ended."""

@@ -9,6 +9,8 @@ from sqlalchemy import Row
 
 from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
+from bot.flow.claiming import ClaimLapsed, Claims
+from bot.flow.pauses import pause_s
 from bot.ports import Chat
 from storage import receipts
 from storage.conversations import thread_of
@@ -16,36 +18,50 @@ from storage.engine import Database
 
 log = structlog.get_logger()
 
-MOST_TRIES = 30
-
 
 class ReceiptKeeper:
     """Shows receipts, the newest state only."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat) -> None:
+    def __init__(self, database: Database, bells: Bells, chat: Chat, claims: Claims) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
+        self._claims = claims
 
     async def run(self) -> None:
         """Reconcile for ever."""
         while True:
-            for row in await self._database.read(receipts.due):
-                await self._show(row)
-            await self._bells.of(Topic.RECEIPTS).wait(1.0)
+            due = await self._database.read(receipts.due, self._claims.owner)
+            granted = await self._claims.take(map(receipts.thing, due))
+            for row in due:
+                if receipts.thing(row) in granted:
+                    await self._show_claimed(row)
+            await self._bells.of(Topic.RECEIPTS).wait()
+
+    async def _show_claimed(self, row: Row[Any]) -> None:
+        try:
+            self._claims.require(receipts.thing(row))
+            await self._show(row)
+        except ClaimLapsed:
+            log.info("receipt_left", message=row.key)
+        finally:
+            self._claims.give_back(receipts.thing(row))
 
     async def _show(self, row: Row[Any]) -> None:
         try:
             await self._make_only(row)
         except (Temporary, Rejected) as error:
-            if row.receipt_tries < MOST_TRIES:
-                growing = min(60.0, 0.5 * 2.0 ** min(row.receipt_tries, 10))
-                told = getattr(error, "retry_after_s", None)
-                await self._database.write(receipts.try_later, row, told or growing, in_doubt=told is None)
-                return
+            await self._failed(row, error)
+            return
         except Permanent as error:
             log.info("receipt_given_up", message=row.key, error=str(error))
         await self._database.write(receipts.shown, row.seq, row.receipt)
+
+    async def _failed(self, row: Row[Any], error: Temporary | Rejected) -> None:
+        """It is tried for ever: few calls, and none of them while the platform is known to refuse us."""
+        was_refused = isinstance(error, Rejected) or error.retry_after_s is not None
+        pause = pause_s(row.receipt_tries, error)
+        await self._database.write(receipts.try_later, row, pause, in_doubt=not was_refused)
 
     async def _make_only(self, row: Row[Any]) -> None:
         """Make the receipt our one reaction; of several that may stand the others go first."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.flow.bells import Topic
+from bot.flow.leases import Lease
 from bot.ports import ToolCall
 from core.call_ids import legalised
 from core.events import CallReturned, Input
@@ -46,8 +47,10 @@ class RunningCalls:
         around: Surroundings,
         started: StartedTurn,
         post: Callable[[Input | Exception, int | None], None],
+        lease: Lease,
     ) -> None:
         self._around = around
+        self._lease = lease
         self._fence = started.fence
         self._post = post
         self._specs = {spec.name: spec for spec in around.tools.specs()}
@@ -107,6 +110,7 @@ class RunningCalls:
         if not call.marked:
             await self._around.database.write(steps.begin, self._fence, call_id)
             self._around.bells.ring(Topic.CARDS)
+        self._lease.require()
         return await self._around.tools.run(ToolCall(call_id, call.tool, dict(call.input)), self._hurry)
 
 

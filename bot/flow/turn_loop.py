@@ -16,6 +16,7 @@ import structlog
 
 from bot.flow.bells import Bell, Bells, Topic
 from bot.flow.generating import Generating
+from bot.flow.leases import Lease
 from bot.flow.running_calls import RunningCalls
 from bot.flow.watch_turn import TurnWatch
 from bot.measures import Measures
@@ -79,17 +80,18 @@ class Surroundings:
 class TurnRun:
     """Drives one started turn to its end. Raises Fenced when the lease has moved on."""
 
-    def __init__(self, around: Surroundings, started: StartedTurn) -> None:
+    def __init__(self, around: Surroundings, started: StartedTurn, lease: Lease | None = None) -> None:
         self._around = around
         self._started = started
         self._fence = started.fence
+        self._lease = lease or Lease(started.fence.conversation_id)
         self._turn = Turn(
             protected=started.discarded_in_a_row >= PROTECTED_AFTER, retry_for_s=around.limits.retry_for_s
         )
         self._queue: asyncio.Queue[tuple[int | None, Input | Exception]] = asyncio.Queue()
         self._answers: deque[Input] = deque()
         self._messages: list[Message] = list(started.messages)
-        self._calls = RunningCalls(around, started, self._post)
+        self._calls = RunningCalls(around, started, self._post, self._lease)
         self._generating = Generating(around, started, self._post)
         self._watch = TurnWatch(around.database, around.measures, started)
         self._reason: Reason | None = None
@@ -170,6 +172,7 @@ class TurnRun:
         return Probed(held)
 
     async def _ask_model(self, effect: AskModel) -> None:
+        self._lease.require()
         paused = () if effect.paused is None else (effect.paused,)
         self._generating.ask((*self._messages, *paused))
         await self._watch.asked_model()

@@ -11,11 +11,12 @@ import structlog
 
 from bot.errors import Permanent, Temporary
 from bot.flow.bells import Topic
+from bot.flow.leases import Lease, Leases, clock_s
 from bot.flow.turn_loop import Surroundings, TurnRun
 from bot.ports import Chat
 from storage import conversations, inbox, turns
 from storage.conversations import Claimed
-from storage.errors import Fenced
+from storage.errors import CommitUnknown, DatabaseTrouble, Fenced
 from storage.fence import Fence
 
 log = structlog.get_logger()
@@ -41,6 +42,7 @@ class Worker:
         self._chat = chat
         self._limits = limits
         self._running: dict[Fence, asyncio.Task[None]] = {}
+        self._leases = Leases(around.database, limits.lease_s, self._lease_lost)
         self._draining = False
         self._drain_began = asyncio.Event()
         self._claiming = asyncio.Lock()
@@ -55,6 +57,8 @@ class Worker:
         """How many conversations are being worked on."""
         return len(self._running)
 
+    # --- loops ----------------------------------------------------------------------------------------------
+
     async def run(self) -> None:
         """Claim and run for ever."""
         while True:
@@ -63,16 +67,21 @@ class Worker:
             await self._around.bells.of(Topic.WORK).wait(patience)
 
     async def renew_leases(self) -> None:
-        """Renew for ever; a turn whose lease is lost is given up at once."""
+        """Renew for ever."""
+        await self._leases.renew()
+
+    async def watch_leases(self) -> None:
+        """Give up for ever what is worked on without a lease."""
+        await self._leases.watch()
+
+    async def let_go(self) -> None:
+        """End the leases of what was given up here, for ever: whoever comes need not wait for them."""
         while True:
-            await asyncio.sleep(self._limits.lease_s / 3)
-            fences = list(self._running)
-            if not fences:
-                continue
-            for lost in await self._around.database.write(conversations.renew, fences, self._limits.lease_s):
-                log.warning("lease_lost", conversation=lost.conversation_id)
-                if task := self._running.get(lost):
-                    task.cancel()
+            await self._around.bells.of(Topic.LOST).wait()
+            async with self._claiming:  # what is being claimed now is not running yet
+                kept = [fence.conversation_id for fence in self._running]
+                await self._around.database.write(conversations.let_go, self._around.worker, kept)
+            self._around.bells.ring(Topic.DEAD, Topic.WORK)
 
     async def drain(self, timeout_s: float) -> int:
         """Start nothing new and cut running turns at their next safe points.
@@ -93,40 +102,65 @@ class Worker:
             return len(left)
         return 0
 
-    async def _claim_all(self) -> float:
-        """Claim what may be claimed; returns how long nothing more is to be had unless the bell rings."""
-        poll_s = self._around.limits.poll_s
-        while not self._draining and len(self._running) < self._limits.max_turns:
-            soonest = await self._around.database.read(conversations.soonest)
-            if soonest is None:
-                return poll_s
-            if soonest > 0:
-                return min(poll_s, soonest + 0.005)
-            claimed = await self._around.database.write(
-                conversations.claim, self._around.worker, self._limits.lease_s
-            )
-            if claimed is None:  # somebody else was quicker
-                return poll_s
-            task = asyncio.create_task(self._work(claimed), name=f"work on {claimed.fence.conversation_id}")
-            self._running[claimed.fence] = task
-            task.add_done_callback(partial(self._done, claimed.fence))
-        return poll_s
+    # --- claiming -------------------------------------------------------------------------------------------
 
-    def _done(self, fence: Fence, _: asyncio.Task[None]) -> None:
+    async def _claim_all(self) -> float | None:
+        """Claim what may be claimed; returns after how long more is to be had, None: when the bell rings."""
+        while not self._draining and (free := self._limits.max_turns - len(self._running)) > 0:
+            soonest = await self._around.database.read(conversations.soonest)
+            if soonest is None or soonest > 0:
+                return None if soonest is None else soonest + 0.005
+            if not await self._claim(free):  # somebody else was quicker
+                return None
+        return None
+
+    async def _claim(self, most: int) -> bool:
+        """Take what waits, in its order; whether there was any."""
+        since = clock_s()
+        try:
+            claimed = await self._around.database.write(
+                conversations.claim, self._around.worker, self._limits.lease_s, most
+            )
+        except CommitUnknown:
+            self._around.bells.ring_here(Topic.LOST)  # what was claimed without our knowing it is let go
+            raise
+        for one in claimed:
+            lease = self._leases.hold(one.fence, since)
+            task = asyncio.create_task(self._work(one, lease), name=f"work on {one.fence.conversation_id}")
+            self._running[one.fence] = task
+            task.add_done_callback(partial(self._done, one.fence))
+        self._around.measures.running(len(self._running))
+        return bool(claimed)
+
+    def _lease_lost(self, fence: Fence) -> None:
+        self._around.measures.lease_lost()
+        if task := self._running.get(fence):
+            task.cancel()
+
+    def _done(self, fence: Fence, task: asyncio.Task[None]) -> None:
         was_full = len(self._running) >= self._limits.max_turns
         self._running.pop(fence, None)
+        self._leases.drop(fence)
+        self._around.measures.running(len(self._running))
         if was_full:  # else whoever left work behind has rung for it
             self._around.bells.ring(Topic.WORK)
 
-    async def _work(self, claimed: Claimed) -> None:
-        try:
-            await self._take_up(claimed)
-        except Fenced:
-            log.info("fenced", conversation=claimed.fence.conversation_id)
-        except Exception:
-            log.exception("turn_lost", conversation=claimed.fence.conversation_id)
+    # --- working --------------------------------------------------------------------------------------------
 
-    async def _take_up(self, claimed: Claimed) -> None:
+    async def _work(self, claimed: Claimed, lease: Lease) -> None:
+        conversation = claimed.fence.conversation_id
+        try:
+            await self._take_up(claimed, lease)
+        except Fenced:
+            log.info("fenced", conversation=conversation)
+        except DatabaseTrouble as error:
+            log.warning("turn_lost", conversation=conversation, error=str(error))
+            self._around.bells.ring_soon(Topic.LOST)
+        except Exception:
+            log.exception("turn_lost", conversation=conversation)
+            self._around.bells.ring_soon(Topic.LOST)
+
+    async def _take_up(self, claimed: Claimed, lease: Lease) -> None:
         database = self._around.database
         if claimed.waited_s > self._limits.resume_within_s:
             await database.write(conversations.set_aside, claimed.fence)
@@ -145,7 +179,7 @@ class Worker:
         if started is None:
             return
         log.info("started", conversation=started.fence.conversation_id, turn=started.fence.turn_id)
-        await TurnRun(self._around, started).run()
+        await TurnRun(self._around, started, lease).run()
 
     async def _prepare(self, claimed: Claimed) -> list[str]:
         """Wait for what the first request needs; returns what the model must be told is missing."""

@@ -13,7 +13,7 @@ from tests.storage.world import READ, World, booking
 
 
 async def due(world: World, min_interval_s: float = 0.0) -> list[str]:
-    return [row.id for row in await world.database.read(cards.due, min_interval_s)]
+    return [row.id for row in await world.database.read(cards.due, "w1", min_interval_s)]
 
 
 async def card_id(world: World, turn: StartedTurn) -> str:
@@ -69,11 +69,11 @@ async def test_releases_go_before_everything_else(world: World) -> None:
 
 
 async def test_it_is_known_when_the_next_card_will_be_due(world: World) -> None:
-    assert await world.database.read(cards.next_due_in, 30.0) is None
+    assert await world.database.read(cards.next_due_in, "w1", 30.0) is None
     turn = await world.begins()
     await world.shows(await card_id(world, turn))
     await world.commits(turn, ("a", READ))
-    seconds = await world.database.read(cards.next_due_in, 30.0)
+    seconds = await world.database.read(cards.next_due_in, "w1", 30.0)
     assert seconds is not None
     assert 25 < seconds <= 30
 
@@ -191,7 +191,7 @@ async def test_a_card_that_the_platform_will_never_take_is_left_alone_with_a_rec
     await world.database.write(cards.give_up, card, "x" * 500)
     assert (await world.one(t.cards)).given_up == "x" * 200
     assert await due(world) == []
-    assert await world.database.read(cards.next_due_in, 0.0) is None
+    assert await world.database.read(cards.next_due_in, "w1", 0.0) is None
 
 
 async def test_a_card_that_stayed_live_after_its_turn_is_asked_for_again(world: World) -> None:
@@ -212,17 +212,17 @@ async def test_a_card_that_stayed_live_after_its_turn_is_asked_for_again(world: 
 async def test_a_live_card_that_nothing_changes_is_shown_anew_from_time_to_time(world: World) -> None:
     turn = await world.begins()
     card = await card_id(world, turn)
-    assert not await world.database.read(cards.is_heartbeat_due, 15.0)
+    assert not await world.database.read(cards.is_heartbeat_due)
     await world.shows(card)
     await world.change(t.cards, {"id": card}, shown_at=await world.now() - 20)
-    assert await world.database.read(cards.is_heartbeat_due, 15.0)
-    await world.database.write(cards.heartbeat, 15.0)
+    assert await world.database.read(cards.is_heartbeat_due)
+    await world.database.write(cards.heartbeat)
     assert await due(world) == [card]
     await world.shows(card)
     await world.settles(turn, bookings=[booking()])
     await world.shows(card)
     await world.change(t.cards, {"id": card}, shown_at=await world.now() - 20)
-    assert not await world.database.read(cards.is_heartbeat_due, 15.0)
+    assert not await world.database.read(cards.is_heartbeat_due)
 
 
 # --- what a card is made of -----------------------------------------------------------------------------

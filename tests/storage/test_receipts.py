@@ -11,12 +11,12 @@ from tests.storage.world import THREAD, World, booking
 
 
 async def due(world: World) -> list[tuple[str, Any, Any]]:
-    rows = await world.database.read(receipts.due)
+    rows = await world.database.read(receipts.due, "w1")
     return [(row.message_ref, row.receipt, row.receipt_shown) for row in rows]
 
 
 async def show(world: World) -> None:
-    for row in await world.database.read(receipts.due):
+    for row in await world.database.read(receipts.due, "w1"):
         await world.database.write(receipts.shown, row.seq, row.receipt)
 
 
@@ -52,7 +52,7 @@ async def test_an_edited_message_has_its_receipt_once(world: World) -> None:
 
 async def test_an_edit_while_the_receipt_is_on_its_way_takes_it_over(world: World) -> None:
     await world.says("one")
-    [on_its_way] = await world.database.read(receipts.due)
+    [on_its_way] = await world.database.read(receipts.due, "w1")
     await world.stores(Edit(THREAD, "slack:C1:1", "edit 1", "two"))
     await world.database.write(receipts.shown, on_its_way.seq, on_its_way.receipt)
     assert await due(world) == []
@@ -68,7 +68,7 @@ async def test_who_is_refused_or_is_a_bot_gets_no_receipt(world: World) -> None:
 
 async def test_what_the_platform_did_not_take_is_tried_again_later(world: World) -> None:
     await world.says()
-    [row] = await world.database.read(receipts.due)
+    [row] = await world.database.read(receipts.due, "w1")
     await world.database.write(receipts.try_later, row, 60.0, in_doubt=False)
     assert await due(world) == []
     assert (await world.one(t.inbox)).receipt_tries == 1
@@ -82,14 +82,14 @@ async def test_a_reaction_whose_answer_was_lost_is_due_until_one_comes_and_goes_
     world: World,
 ) -> None:
     await world.says("one")
-    [row] = await world.database.read(receipts.due)
+    [row] = await world.database.read(receipts.due, "w1")
     await world.database.write(receipts.try_later, row, -1.0, in_doubt=True)
     assert await due(world) == [("1", "eyes", "eyes?")]
     await world.settles(await world.starts(), bookings=[booking()])
-    [row] = await world.database.read(receipts.due)
+    [row] = await world.database.read(receipts.due, "w1")
     assert (row.receipt, receipts.may_stand(row)) == ("white_check_mark", ["eyes"])
     await world.database.write(receipts.try_later, row, -1.0, in_doubt=True)
-    [row] = await world.database.read(receipts.due)
+    [row] = await world.database.read(receipts.due, "w1")
     assert receipts.may_stand(row) == ["eyes", "white_check_mark"]
     await world.database.write(receipts.shown, row.seq, row.receipt)
     assert await due(world) == []

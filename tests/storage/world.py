@@ -17,6 +17,7 @@ from core.tools import CallResult, Outcome, ToolClass
 from core.usage import Usage
 from storage import (
     cards,
+    claims,
     conversations,
     decisions,
     inbox,
@@ -117,7 +118,8 @@ class World:
 
     async def claims(self, worker: str = "w1", lease_s: float = 60.0) -> Claimed | None:
         """A worker takes what has waited longest."""
-        return await self.database.write(conversations.claim, worker, lease_s)
+        claimed = await self.database.write(conversations.claim, worker, lease_s)
+        return claimed[0] if claimed else None
 
     async def claimed(self, worker: str = "w1") -> Claimed:
         """The conversation is claimed; there is something to claim."""
@@ -221,16 +223,17 @@ class World:
 
     async def shows_everything(self) -> None:
         """Cards, messages and receipts: the platform takes all that is due."""
-        for card in await self.database.read(cards.due, 0.0):
+        for card in await self.database.read(cards.due, "w1", 0.0):
             await self.shows(card.id)
-        while posts := await self.database.read(outbox.due):
+        while posts := await self.database.read(outbox.due, "w1"):
             for post in posts:
                 await self.database.write(outbox.part_done, post.id, 1, 1)
-        for row in await self.database.read(receipts.due):
+        for row in await self.database.read(receipts.due, "w1"):
             await self.database.write(receipts.shown, row.seq, row.receipt)
 
     async def shows(self, card_id: str, **changes: Any) -> None:
         """The platform takes the newest state of a card."""
+        await self.database.write(claims.take, [cards.thing(card_id)], "w1", 20.0)
         card = await self.one(t.cards, id=card_id)
         settled = await self.rows(t.settlements, turn_id=card.turn_id)
         given: dict[str, Any] = {
@@ -240,7 +243,7 @@ class World:
             "turn_id": card.turn_id,
             "released": bool(settled),
         }
-        await self.database.write(cards.shown, card_id, **{**given, **changes})
+        await self.database.write(cards.shown, card_id, "w1", **{**given, **changes})
 
     # --- looking ---------------------------------------------------------------------------------------
 
