@@ -23,6 +23,7 @@ from storage import reports
 from storage.engine import Database
 from tests.servers.anthropic.server import AnthropicServer
 from tests.servers.slack import SlackServer
+from tests.storage import fresh
 from tests.stories import probes
 from tests.stories.processes import Watchkeeper
 
@@ -74,6 +75,8 @@ class Room:
         self.model = AnthropicServer()
         self._socket_mode = changes.pop("socket_mode", True)
         self._own_probe = changes.pop("own_probe", False)
+        self._on_postgres = changes.pop("database", "sqlite") == "postgres"
+        self._database_url = ""
         self._probe_url = ""
         self._probe_began = 0
         self._changes = changes
@@ -84,6 +87,8 @@ class Room:
         self.stderr = folder / "watchkeeper.log"
 
     async def __aenter__(self) -> Room:
+        if self._on_postgres:
+            await self._make_database()
         await self._stack.enter_async_context(self.slack)
         await self._stack.enter_async_context(self.model)
         if not self._own_probe:
@@ -97,6 +102,12 @@ class Room:
         if self._records is not None:
             await self._records.close()
         await self._stack.aclose()
+
+    async def _make_database(self) -> None:
+        """A Postgres database of this story's own, on the server of this interpreter."""
+        fresh.shared_postgres()  # here, since it dies with the thread that starts it
+        self._database_url = await asyncio.to_thread(fresh.postgres_url)
+        self._stack.push_async_callback(asyncio.to_thread, fresh.drop, self._database_url)
 
     async def _share_probe(self) -> None:
         """One tool server over HTTP serves all stories of this interpreter; this one reads on from here."""
@@ -130,7 +141,7 @@ class Room:
             "SLACK_API_URL": self.slack.api_url,
             "ANTHROPIC_API_KEY": "sk-ant-test",
             "ANTHROPIC_BASE_URL": self.model.url,
-            "DATABASE_URL": f"sqlite:///{self.folder}/watchkeeper.db",
+            "DATABASE_URL": self.database_url,
             "WATCHKEEPER_CONFIG": str(self.folder / "watchkeeper.toml"),
             "WATCHKEEPER_PORT": str(self.port),
         }
@@ -140,6 +151,13 @@ class Room:
             env["SLACK_SIGNING_SECRET"] = self.slack.signing_secret
             self.slack.http_events_url = f"http://127.0.0.1:{self.port}/slack/events"
         return env
+
+    @property
+    def database_url(self) -> str:
+        """The records, as Watchkeeper is told of them."""
+        if self._database_url:
+            return self._database_url.replace("+asyncpg", "")
+        return f"sqlite:///{self.folder}/watchkeeper.db"
 
     @property
     def port(self) -> int:
@@ -207,7 +225,7 @@ class Room:
     async def records(self) -> Database:
         """The database, open for reading beside Watchkeeper."""
         if self._records is None:
-            url = f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db"
+            url = self._database_url or f"sqlite+aiosqlite:///{self.folder}/watchkeeper.db"
             self._records = await Database.open(url, read_only=True)
         return self._records
 

@@ -9,6 +9,7 @@ import pytest
 
 from bot.errors import OutcomeUnknown, Temporary
 from bot.flow.bells import Bells
+from bot.flow.claiming import Claims
 from bot.flow.keep_cards import CardKeeper
 from bot.ports import Found
 from core.arrivals import Thread
@@ -51,7 +52,7 @@ class Platform:
 
 async def kept(database: Database, platform: Platform) -> None:
     """Keep cards until the released state has been taken."""
-    keeper = CardKeeper(database, Bells(), platform, 0.0)  # type: ignore[arg-type]
+    keeper = CardKeeper(database, Bells(), platform, Claims(database, "w1"), 0.0)  # type: ignore[arg-type]
     task = asyncio.create_task(keeper.run())
     world = World(database)
     async with asyncio.timeout(10):
