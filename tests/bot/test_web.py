@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from bot.errors import Unusable
-from bot.measures import Measures
+from bot.measures import Fleet, Measures
 from bot.web.server import LARGEST_BODY, Handler, Server, make_app
 
 
@@ -131,6 +131,20 @@ async def test_whether_it_is_ready_is_looked_up_for_every_scrape() -> None:
         reasons.clear()
         async with session.get(f"{url}/metrics") as answer:
             assert "watchkeeper_ready 1.0" in (await answer.text()).splitlines()
+
+
+async def test_numbers_that_are_only_known_when_asked_for_are_brought_up_to_date_first() -> None:
+    measures = Measures()
+
+    async def refresh() -> None:
+        measures.fleet_is(Fleet(7.0, 0.0, 0))
+
+    app = make_app(reasons=list, measures=measures, refresh=refresh)
+    server = await Server.start(app, host="127.0.0.1", port=0)
+    host, port = server.address
+    async with ClientSession() as session, session.get(f"http://{host}:{port}/metrics") as answer:
+        assert "watchkeeper_outbox_age_seconds 7.0" in (await answer.text()).splitlines()
+    await server.close()
 
 
 async def test_a_port_in_use_is_named_with_the_mend() -> None:

@@ -108,6 +108,19 @@ async def test_a_cut_is_measured_from_the_decision_of_the_first_steer(world: Wor
     assert waited == pytest.approx(30, abs=5)
 
 
+async def test_a_cut_has_nothing_to_do_with_what_cut_an_earlier_turn(world: World) -> None:
+    turn = await world.begins()
+    await world.says("look at the deploy", "Ben")
+    await world.cut(turn, Signal.STEER)
+    await world.change(t.inbox, {"effect": "steer"}, decided_at=await world.now() - 300)
+    await world.falls_quiet()
+    following = await world.starts()
+    await world.says("and the disk", "Ben")
+    await world.cut(following, Signal.STEER)
+    waited = await world.database.read(gauges.cut_wait_s, following.fence.turn_id)
+    assert waited == pytest.approx(0, abs=5)
+
+
 async def test_a_stop_is_measured_from_its_own_decision(world: World) -> None:
     turn = await world.begins()
     await world.says("look at the deploy", "Ben")

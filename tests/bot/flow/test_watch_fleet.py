@@ -80,8 +80,8 @@ async def test_a_watcher_that_is_closed_leaves_nothing_behind(database: Database
     watcher = FleetWatcher(database, Measures())
     scrape = asyncio.create_task(watcher.refresh())
     await asyncio.sleep(0.05)
-    await watcher.close()
     async with asyncio.timeout(5):
+        await watcher.close()
         await scrape
     answers.set()
     await asyncio.gather(*waiting)

@@ -39,16 +39,21 @@ class Caller:
 
     name = "caller"
 
+    def __init__(self) -> None:
+        self.requests = 0
+
     def open(self, request: ModelRequest) -> OneCall:
+        self.requests += 1
         return OneCall()
 
 
 class Holding:
-    """A tool that ends a while after it is hurried."""
+    """A tool that ends a while after it is hurried, or by itself."""
 
-    def __init__(self, takes_s: float) -> None:
+    def __init__(self, takes_s: float, *, until_hurried: bool = True) -> None:
         self.reached = asyncio.Event()
         self._takes_s = takes_s
+        self._until_hurried = until_hurried
 
     async def ready(self) -> list[str]:
         return []
@@ -58,7 +63,8 @@ class Holding:
 
     async def run(self, call: ToolCall, hurry: Hurry) -> CallResult:
         self.reached.set()
-        await hurry.wait()
+        if self._until_hurried:
+            await hurry.wait()
         await asyncio.sleep(self._takes_s)
         return CallResult(Outcome.STOPPED, "stopped")
 
@@ -94,11 +100,13 @@ async def test_a_steer_is_measured_until_the_model_is_asked_with_it_once(databas
     await steered(world, around, model)
     assert value(around, "steer_read_seconds_count") == 0
     await world.falls_quiet()
-    model.asked.clear()
+    caller = Caller()
+    around = replace(around, model=caller, tools=Holding(takes_s=0.0, until_hurried=False))
     run = asyncio.create_task(TurnRun(around, await world.starts()).run())
-    await model.asked.wait()
-    await world.stops()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
+        while caller.requests < 3:
+            await asyncio.sleep(0.01)
+        await world.stops()
         assert await run is Reason.STOPPED
     assert value(around, "steer_read_seconds_count") == 1
     assert value(around, "steer_cut_seconds_count", {"signal": "stop"}) == 1
@@ -106,7 +114,7 @@ async def test_a_steer_is_measured_until_the_model_is_asked_with_it_once(databas
 
 async def test_a_safe_point_is_measured_from_the_hurrying_of_the_calls(database: Database) -> None:
     world, tools = World(database), Holding(takes_s=0.4)
-    around: Any = replace(surroundings(database, SilentModel()), model=Caller(), tools=tools)
+    around = replace(surroundings(database, SilentModel()), model=Caller(), tools=tools)
     run = asyncio.create_task(TurnRun(around, await world.begins()).run())
     await tools.reached.wait()
     await world.says("look at the deploy", "Ben")
