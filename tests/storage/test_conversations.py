@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from core.arrivals import Thread
+import asyncio
+
+from core.arrivals import AuthorRole, Source, Thread
+from core.fairness import HEAD_START_S
 from core.signals import Signal
 from storage import conversations
 from storage import tables as t
@@ -152,3 +155,63 @@ async def test_an_empty_database_says_so(world: World) -> None:
     assert await world.database.read(conversations.is_empty)
     await world.hears()
     assert not await world.database.read(conversations.is_empty)
+
+
+# --- who goes first -----------------------------------------------------------------------------------------
+
+
+async def alerted(world: World, thread: str, *, ago_s: float) -> World:
+    """Another thread, in which a machine asked for an analysis so long ago."""
+    other = World(world.database, Thread("slack", "T1", "C1", thread))
+    [stored] = await other.stores(other.message(key=thread, source=Source.ALERT, author_id="monitor"))
+    assert stored.seq is not None
+    await other.decides(stored.seq, role=AuthorRole.SYSTEM)
+    await world.change(t.inbox, {"key": thread}, received_at=await world.now() - ago_s)
+    return other
+
+
+async def test_people_go_before_what_a_machine_asked_for_earlier(world: World) -> None:
+    await alerted(world, "alert", ago_s=HEAD_START_S / 2)
+    await world.says()
+    assert (await world.claimed()).fence.conversation_id == world.id
+
+
+async def test_a_machine_that_has_waited_too_long_goes_before_people_who_came_later(world: World) -> None:
+    alert = await alerted(world, "alert", ago_s=HEAD_START_S * 2)
+    await world.says()
+    assert (await world.claimed()).fence.conversation_id == alert.id
+
+
+async def test_several_are_claimed_at_once_in_their_order_and_not_more_than_asked_for(world: World) -> None:
+    alerts = [await alerted(world, f"alert {age}", ago_s=age) for age in (10, 30, 20)]
+    claimed = await world.database.write(conversations.claim, "w1", 60.0, 2)
+    assert {one.fence.conversation_id for one in claimed} == {alerts[1].id, alerts[2].id}
+    [last] = await world.database.write(conversations.claim, "w2", 60.0, 5)
+    assert last.fence.conversation_id == alerts[0].id
+
+
+async def test_two_workers_that_claim_at_once_never_get_the_same(world: World) -> None:
+    for number in range(12):
+        await alerted(world, f"alert {number}", ago_s=60 + number)
+    both = await asyncio.gather(
+        *(
+            world.database.write(conversations.claim, worker, 60.0, 3)
+            for worker in ("w1", "w2", "w1", "w2")
+        )
+    )
+    ids = [claimed.fence.conversation_id for some in both for claimed in some]
+    assert len(ids) == len(set(ids)) == 12
+
+
+# --- giving up ----------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_lets_go_of_what_it_does_not_work_on_and_of_nothing_else(world: World) -> None:
+    await world.begins()
+    other = await alerted(world, "alert", ago_s=60)
+    kept = await world.claimed("w1")
+    assert kept.fence.conversation_id == other.id
+    assert await world.database.write(conversations.let_go, "w1", [other.id]) == 1
+    assert (await world.conversation()).lease_expires == 0
+    assert (await other.conversation()).lease_expires > await world.now()
+    assert await world.database.write(conversations.let_go, "w2", []) == 0
