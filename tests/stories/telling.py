@@ -11,8 +11,10 @@ from typing import Any
 
 from core.history import Json
 from tests.invariants import broken
-from tests.servers.anthropic.blocks import Block, call
+from tests.servers.anthropic.blocks import Block, call, text
 from tests.servers.anthropic.model_request import ModelRequest
+from tests.servers.anthropic.reply import reply
+from tests.servers.slack.calls import Call
 from tests.servers.slack.messages import Message
 from tests.servers.slack.state import Ephemeral
 from tests.stories.room import Room, eventually
@@ -29,29 +31,33 @@ async def story(folder: Path, **changes: Any) -> AsyncIterator[Room]:
         await must_be_well(room)
 
 
-async def must_be_well(room: Room) -> None:
-    """What holds after every story, once its last word has been delivered."""
-    if found := await wrongs_that_stay(room):
+async def must_be_well(room: Room, *, left_live: int = 0) -> None:
+    """What holds after every story, once its last word has been delivered.
+
+    `left_live` is the number of cards that Slack let nobody touch any more while they were live.
+    """
+    if found := await wrongs_that_stay(room, left_live):
         raise AssertionError("\n".join([*found, room.slack.dump()]))
 
 
-async def wrongs_that_stay(room: Room) -> list[str]:
+async def wrongs_that_stay(room: Room, left_live: int = 0) -> list[str]:
     """Everything that is still not as it must be at rest after a while."""
 
     async def well() -> bool:
-        return not await wrongs(room)
+        return not await wrongs(room, left_live)
 
     with suppress(AssertionError):
         await eventually(well, timeout=5)
-    return await wrongs(room)
+    return await wrongs(room, left_live)
 
 
-async def wrongs(room: Room) -> list[str]:
+async def wrongs(room: Room, left_live: int = 0) -> list[str]:
     """Everything that is not as it must be at rest, in Slack, at the model, and in the records."""
     found = room.slack.card_faults()
     if room.process is None:  # one that was killed may not have heard that a release was taken
         found += room.slack.edits_after_release()
-    found += [f"live card {card.ts}" for card in room.slack.live_cards()]
+    if len(live := room.slack.live_cards()) != left_live:
+        found += [f"live card {card.ts}" for card in live] or ["no live card was left"]
     found += [f"Slack was overrun: {violation}" for violation in room.slack.violations]
     found += [f"refused by the model: {request.fault}" for request in room.model.refused]
     return found + await broken(await room.records(), at_rest=True)
@@ -115,6 +121,16 @@ async def calls_of(room: Room, thread: str) -> list[dict[str, Json]]:
     """The conversation's tool calls as `show` tells them."""
     turns: list[dict[str, Json]] = list((await room.shown(conversation(room, thread)))["turns"])
     return [one for turn in turns for step in turn["steps"] for one in step["calls"]]
+
+
+async def works(room: Room, *names: str) -> str:
+    """An analysis that stands in a held call, its card posted; each name is a step with such a call."""
+    steps = [reply(held(room, name)) for name in names or ("r",)]
+    room.model.script(*steps, reply(text("it is the deploy")))
+    ts = await ask(room)
+    await until_reached(room, (names or ("r",))[0])
+    await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=10)
+    return ts
 
 
 # --- what tools do ------------------------------------------------------------------------------------------
@@ -196,6 +212,21 @@ async def until_told(room: Room, who: str, count: int = 1, within: float = 10) -
     user = room.slack.state.workspace.user(who).id
     await room.slack.wait_for(lambda slack: len(told(room, user)) >= count, timeout=within)
     return told(room, user)
+
+
+def is_card(args: dict[str, Json]) -> bool:
+    """Whether the arguments of a call show a card."""
+    return CARD in str(args.get("metadata"))
+
+
+def is_released(args: dict[str, Json]) -> bool:
+    """Whether they show a released one."""
+    return is_card(args) and "released" in str(args.get("metadata"))
+
+
+def card_posts(room: Room) -> list[Call]:
+    """The calls that posted a card."""
+    return [call for call in room.slack.calls_of("chat.postMessage") if is_card(call.args)]
 
 
 def told(room: Room, user: str) -> list[Ephemeral]:

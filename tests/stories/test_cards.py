@@ -11,48 +11,26 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from tests.servers.anthropic.blocks import Block, call, text
 from tests.servers.anthropic.reply import reply
-from tests.servers.slack.calls import Call
 from tests.stories.looking import until_stored
 from tests.stories.room import Room, eventually
 from tests.stories.telling import (
     CARD,
     ask,
+    card_posts,
     held,
+    is_card,
+    is_released,
     must_be_well,
     release,
     reply_to,
     story,
     until_reached,
+    works,
 )
-
-
-def card_posts(room: Room) -> list[Call]:
-    """The calls that posted a card."""
-    return [c for c in room.slack.calls_of("chat.postMessage") if is_card(c.args)]
-
-
-def is_card(args: dict[str, object]) -> bool:
-    """Whether the arguments of a call show a card."""
-    metadata = args.get("metadata")
-    return CARD in str(metadata)
-
-
-def is_released(args: dict[str, object]) -> bool:
-    """Whether they show a released one."""
-    return is_card(args) and "released" in str(args.get("metadata"))
 
 
 def fast(number: int) -> Block:
     return call("probe__fast", {"text": str(number)})
-
-
-async def works(room: Room, name: str = "r") -> str:
-    """An analysis that stands in a held call, its card posted."""
-    room.model.script(reply(held(room, name)), reply(text("it is the deploy")))
-    ts = await ask(room)
-    await until_reached(room, name)
-    await room.slack.wait_for(lambda slack: slack.live_cards(), timeout=10)
-    return ts
 
 
 async def test_a_card_is_posted_once_and_then_only_updated(tmp_path: Path) -> None:
