@@ -21,6 +21,8 @@ from bot.measures import Fleet, Measures
 from bot.settings import sections, tool_sections
 from bot.settings.environment import VARIABLES
 from bot.slack.methods import EVENTS, METHODS
+from bot.slack.refusal_table import DEEDS, Kind
+from bot.slack.refusal_table import KINDS as REFUSALS
 from core.arrivals import Addressed, AuthorRole, Marker, Source
 from core.policy import BUILT_IN, DEFAULT, Rule, Situation, decide, policy
 from core.reasons import REASONS
@@ -156,6 +158,18 @@ def scopes() -> str:
     return table(("scope", "needed by"), ((f"`{scope}`", ", ".join(needs[scope])) for scope in sorted(needs)))
 
 
+def refusals() -> str:
+    """What is done when Slack refuses, by kind, with the errors of each."""
+    errors = {kind: ", ".join(f"`{name}`" for name, of in REFUSALS.items() if of is kind) for kind in Kind}
+    errors[Kind.REFUSED] = "every other, also those that Slack has not named yet"
+    errors[Kind.AWAY] += ", no connection"
+    errors[Kind.UNCLEAR] += ", a status from 500 up, no answer in time"
+    return table(
+        ("what it means", "a card", "an answer or a note", "Slack's errors"),
+        ((kind.value, DEEDS[kind].card, DEEDS[kind].post, errors[kind]) for kind in Kind),
+    )
+
+
 def turn_rules() -> str:
     """What a turn does with each fact in each phase, by the names of its rules."""
     facts = list(dict.fromkeys(fact for _, fact in RULES))
@@ -259,6 +273,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "rules": rules,
     "effects": effects,
     "scopes": scopes,
+    "refusals": refusals,
     "turn_rules": turn_rules,
     "signals": signals,
     "reasons": reasons,
