@@ -194,10 +194,7 @@ async def test_two_workers_that_claim_at_once_never_get_the_same(world: World) -
     for number in range(12):
         await alerted(world, f"alert {number}", ago_s=60 + number)
     both = await asyncio.gather(
-        *(
-            world.database.write(conversations.claim, worker, 60.0, 3)
-            for worker in ("w1", "w2", "w1", "w2")
-        )
+        *(world.database.write(conversations.claim, worker, 60.0, 3) for worker in ("w1", "w2", "w1", "w2"))
     )
     ids = [claimed.fence.conversation_id for some in both for claimed in some]
     assert len(ids) == len(set(ids)) == 12
