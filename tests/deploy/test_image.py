@@ -24,8 +24,8 @@ from tests.deploy import manifests
 from tests.deploy.image import Container, Image
 from tests.servers.anthropic.blocks import call, text
 from tests.servers.anthropic.reply import reply
-from tests.stories.room import PROBE, Room, eventually
-from tests.stories.telling import CARD, ask, until_reached
+from tests.stories.room import PROBE, Room, eventually, free_port
+from tests.stories.telling import CARD, ask, must_be_well, until_reached
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.xdist_group("image")]
 
@@ -65,12 +65,12 @@ class Ship(Room):
         written.write_text(config.replace(log, ", ".join([log, *map(json.dumps, probe_options)])))
         self.container = Container.start(self.command(image), self.stderr)
 
-    def command(self, image: Image) -> list[str]:
-        """The image's own entry point and arguments."""
+    def command(self, image: Image, **more: str) -> list[str]:
+        """The image's own entry point and arguments, under what a deployment sets, and more."""
         return image.command(
             [*image.entrypoint, *image.final.command("CMD")],
             tmp=self.folder,
-            environment=self.environment(),
+            environment={**self.environment(), **more},
             mounts=[
                 ("--ro-bind", self.folder / "config", str(Path(CONFIG).parent)),
                 ("--ro-bind", PROBE, "/srv/probe.py"),
@@ -79,8 +79,10 @@ class Ship(Room):
 
     def environment(self) -> dict[str, str]:
         """What a deployment sets. The address is left to the image."""
-        inside = {"DATABASE_URL": "sqlite:////tmp/watchkeeper.db", "WATCHKEEPER_CONFIG": CONFIG}
-        return {**super().environment(), **inside}
+        variables = {**super().environment(), "WATCHKEEPER_CONFIG": CONFIG}
+        if variables["DATABASE_URL"].startswith("sqlite"):
+            variables["DATABASE_URL"] = "sqlite:////tmp/watchkeeper.db"
+        return variables
 
 
 @asynccontextmanager
@@ -141,6 +143,34 @@ async def test_an_analysis_runs_and_sigterm_to_pid_1_drains_what_runs(tmp_path: 
         said = ship.stderr.read_text()
         assert '"turns_left_to_their_lease": 0' in said or "turns_left_to_their_lease=0" in said
         assert "Read-only file system" not in said
+
+
+async def test_what_a_drained_process_leaves_another_one_of_the_fleet_brings_to_its_end(
+    tmp_path: Path, image: Image
+) -> None:
+    async with aboard(tmp_path, database="postgres") as ship:
+        await ship.sail(image)
+        ship.model.script(
+            reply(call("probe__hold", {"name": "held", "directory": "/tmp"})), reply(text("it is the deploy"))
+        )
+        await ask(ship)
+        await until_reached(ship, "held")
+        second = Container.start(
+            ship.command(image, WATCHKEEPER_PORT=str(free_port())), tmp_path / "second.log"
+        )
+        try:
+            await ship.slack.wait_for(lambda slack: slack.open_sockets > 1, timeout=20)
+            ship.container.first.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.3)
+            (tmp_path / "held.release").touch()
+            assert await ship.container.wait(20) == 0
+            drained, completed = await ship.until_settled("drained", "completed")
+            assert completed["resumes_turn_id"] == drained["turn_id"]
+            assert completed["worker"] != drained["worker"]
+            assert len(ship.slack.of_type(CARD)) == 1
+            await must_be_well(ship)
+        finally:
+            second.end()
 
 
 async def test_the_user_inside_is_nobody_special_and_can_write_nowhere_but_tmp(
