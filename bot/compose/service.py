@@ -100,8 +100,15 @@ class _Service:
         platform.open(Inside(acceptor.accept, database, self._model.name, self._measures))
         self._worker = Worker(self._surroundings(), platform.chat, self._work_limits())
         self._claims = Claims(database, self._worker_name)
-        self._cards = CardKeeper(database, self._bells, platform.chat, self._claims, self._card_interval_s)
-        self._deliverer = Deliverer(database, self._bells, platform.chat, self._claims)
+        self._cards = CardKeeper(
+            database,
+            self._bells,
+            platform.chat,
+            self._claims,
+            min_interval_s=self._card_interval_s,
+            measures=self._measures,
+        )
+        self._deliverer = Deliverer(database, self._bells, platform.chat, self._claims, self._measures)
         self._lookout = self._build_lookout()
         self._look = LookAround(self._lookout, database, self._bells, settings.file.worker.poll_s)
 
@@ -146,6 +153,7 @@ class _Service:
             self._platform.chat,
             self._worker_name,
             self._settings.file.worker.resume_within_s,
+            measures=self._measures,
         )
 
     def _build_lookout(self) -> Lookout:
@@ -245,7 +253,9 @@ class _Service:
             policy=self._settings.policy,
             responders=self._platform.responders,
         )
-        receipts = ReceiptKeeper(self._database, self._bells, self._platform.chat, self._claims)
+        receipts = ReceiptKeeper(
+            self._database, self._bells, self._platform.chat, self._claims, self._measures
+        )
         for name, loop in (
             ("listen to bells", self._bells.listen),
             ("decide", decider.run),

@@ -16,6 +16,7 @@ from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary, Unreachab
 from bot.flow.bells import Bells, Topic
 from bot.flow.claiming import ClaimLapsed, Claims
 from bot.flow.pauses import MEMORY_S, Outage, pause_s
+from bot.measures import Measures
 from bot.ports import Chat, Post
 from storage import outbox
 from storage.conversations import thread_of
@@ -40,11 +41,14 @@ ELSEWHERE = "I could not post this where you asked me ({said}), so it comes to y
 class Deliverer:
     """Takes messages from the outbox to the platform."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat, claims: Claims) -> None:
+    def __init__(
+        self, database: Database, bells: Bells, chat: Chat, claims: Claims, measures: Measures
+    ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
         self._claims = claims
+        self._measures = measures
         self._threads: dict[str, asyncio.Task[None]] = {}
         self._outage = Outage()
 
@@ -168,4 +172,5 @@ class Deliverer:
         said = getattr(error, "code", "") or "no answer"
         instead = None if row.kind in ONLY_HERE else ELSEWHERE.format(said=said, text=row.text)
         await self._database.write(outbox.give_up, row.id, str(error), instead)
+        self._measures.given_up(row.kind)
         self._bells.ring(Topic.POSTS)

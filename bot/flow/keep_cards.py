@@ -19,6 +19,7 @@ from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unc
 from bot.flow.bells import Bells, Topic
 from bot.flow.claiming import ClaimLapsed, Claims
 from bot.flow.pauses import MEMORY_S, Outage, pause_s
+from bot.measures import Measures
 from bot.ports import Chat
 from core.arrivals import Thread
 from core.card import Card, CardState, LineState
@@ -62,13 +63,21 @@ class CardKeeper:
     """Shows cards. One call at a time for each card."""
 
     def __init__(
-        self, database: Database, bells: Bells, chat: Chat, claims: Claims, min_interval_s: float
+        self,
+        database: Database,
+        bells: Bells,
+        chat: Chat,
+        claims: Claims,
+        *,
+        min_interval_s: float,
+        measures: Measures,
     ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
         self._claims = claims
         self._min_interval_s = min_interval_s
+        self._measures = measures
         self._showing: dict[str, _Showing] = {}
         self._outage = Outage()
 
@@ -144,6 +153,7 @@ class CardKeeper:
 
     async def _show_newest(self, card_id: str, thread: Thread) -> None:
         records = await self._database.read(cards.records, card_id)
+        read_at = asyncio.get_running_loop().time()
         card, row = card_from(records), records.card
         ref = row.message_ref
         if ref is None or row.shown_digest != digest(card) or _heartbeat_due(records):
@@ -161,6 +171,9 @@ class CardKeeper:
             turn_id=card.turn_id,
             released=card.state is CardState.RELEASED,
         )
+        if records.settlement is not None and records.settlement.card_released_at is None:
+            settled_before_s = records.now - records.settlement.settled_at
+            self._measures.card_released(settled_before_s + asyncio.get_running_loop().time() - read_at)
 
     async def _looked_up(self, records: CardRecords, thread: Thread) -> bool:
         """After a post whose answer was lost, look for the card before posting it again.

@@ -11,6 +11,7 @@ import structlog
 
 from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
+from bot.measures import Measures
 from bot.ports import Chat, Found
 from core.arrivals import Arrival, Thread
 from core.card import Card, CardState
@@ -29,13 +30,21 @@ class Reaper:
     """Settles what lost its worker, and releases what no record knows."""
 
     def __init__(
-        self, database: Database, bells: Bells, chat: Chat, worker: str, resume_within_s: float
+        self,
+        database: Database,
+        bells: Bells,
+        chat: Chat,
+        worker: str,
+        resume_within_s: float,
+        *,
+        measures: Measures,
     ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
         self._worker = worker
         self._resume_within_s = resume_within_s
+        self._measures = measures
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -52,6 +61,7 @@ class Reaper:
             )
             if ending is not None:
                 log.warning("reaped", conversation=conversation_id, reason=ending.reason)
+                self._measures.settled(ending.reason)
                 self._bells.ring(Topic.WORK, Topic.CARDS, Topic.POSTS)
 
     async def forget_lapsed_claims(self) -> None:
@@ -119,6 +129,7 @@ class Reaper:
                 await asyncio.sleep(_pause(error, attempt))
             except Permanent as error:
                 log.warning("lost_card_given_up", turn=turn_id, error=str(error))
+                self._measures.given_up("card")
                 return
 
 

@@ -11,6 +11,7 @@ from bot.errors import Permanent, Rejected, Temporary
 from bot.flow.bells import Bells, Topic
 from bot.flow.claiming import ClaimLapsed, Claims
 from bot.flow.pauses import pause_s
+from bot.measures import Measures
 from bot.ports import Chat
 from storage import receipts
 from storage.conversations import thread_of
@@ -22,11 +23,14 @@ log = structlog.get_logger()
 class ReceiptKeeper:
     """Shows receipts, the newest state only."""
 
-    def __init__(self, database: Database, bells: Bells, chat: Chat, claims: Claims) -> None:
+    def __init__(
+        self, database: Database, bells: Bells, chat: Chat, claims: Claims, measures: Measures
+    ) -> None:
         self._database = database
         self._bells = bells
         self._chat = chat
         self._claims = claims
+        self._measures = measures
 
     async def run(self) -> None:
         """Reconcile for ever."""
@@ -55,6 +59,7 @@ class ReceiptKeeper:
             return
         except Permanent as error:
             log.info("receipt_given_up", message=row.key, error=str(error))
+            self._measures.given_up("receipt")
         await self._database.write(receipts.shown, row.seq, row.receipt)
 
     async def _failed(self, row: Row[Any], error: Temporary | Rejected) -> None:

@@ -11,6 +11,7 @@ from bot.errors import OutcomeUnknown, Temporary
 from bot.flow.bells import Bells
 from bot.flow.claiming import Claims
 from bot.flow.keep_cards import CardKeeper
+from bot.measures import Measures
 from bot.ports import Found
 from core.arrivals import Thread
 from core.card import Card
@@ -50,9 +51,16 @@ class Platform:
         del self.posted[ref]
 
 
-async def kept(database: Database, platform: Platform) -> None:
+async def kept(database: Database, platform: Platform, measures: Measures | None = None) -> None:
     """Keep cards until the released state has been taken."""
-    keeper = CardKeeper(database, Bells(), platform, Claims(database, "w1"), 0.0)  # type: ignore[arg-type]
+    keeper = CardKeeper(
+        database,
+        Bells(),
+        platform,  # type: ignore[arg-type]
+        Claims(database, "w1"),
+        min_interval_s=0.0,
+        measures=measures or Measures(),
+    )
     task = asyncio.create_task(keeper.run())
     world = World(database)
     async with asyncio.timeout(10):
@@ -84,3 +92,14 @@ async def test_the_thread_has_one_card_and_it_is_released(database: Database, pl
     [card] = platform.posted.values()
     assert card.turn_id == turn.fence.turn_id
     assert card.headline == "Answered"
+
+
+async def test_a_release_is_measured_from_the_settle_until_the_platform_took_it(database: Database) -> None:
+    world, measures = World(database), Measures()
+    turn = await world.begins()
+    await world.settles(turn)
+    await world.change(t.settlements, {"turn_id": turn.fence.turn_id}, settled_at=await world.now() - 30)
+    await kept(database, Platform(show=[Temporary("not now", 0.1)]), measures)
+    lag = "watchkeeper_card_lag_seconds"
+    assert measures.registry.get_sample_value(f"{lag}_count") == 1
+    assert measures.registry.get_sample_value(f"{lag}_sum") == pytest.approx(30, abs=5)
