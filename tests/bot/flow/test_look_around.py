@@ -78,7 +78,7 @@ async def test_what_is_due_soon_is_rung_for_when_it_is(database: Database) -> No
 
 
 async def lease_left(world: World) -> float:
-    return (await world.conversation()).lease_expires - await world.now()
+    return float((await world.conversation()).lease_expires) - await world.now()
 
 
 async def test_the_leases_of_a_process_that_is_gone_end_at_once(shared: Database) -> None:
