@@ -28,7 +28,6 @@ SILENT_FOR_S = 3.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 MOST_WAITING = 10_000
-LONGEST_MESSAGE = 500
 
 
 class Wake:
@@ -97,8 +96,6 @@ class Wake:
 
     def _hear(self, message: bytes, heard: Heard) -> None:
         """Pass on what another process rang; what cannot be read may come from another version."""
-        if len(message) > LONGEST_MESSAGE:
-            return
         match message.decode(errors="replace").split(" ", 2):
             case [sender, kind, name] if sender != self._us:
                 heard(kind, name)

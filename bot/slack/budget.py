@@ -87,6 +87,9 @@ class Pace:
     def take(self, now: float) -> None:
         self._next = max(self._next, now) + self.interval_s
 
+    def give_back(self) -> None:
+        self._next -= self.interval_s
+
     def named(self, name: str) -> Spacing:
         """The same rule, for all processes together."""
         return name, self.interval_s, self.burst
@@ -129,6 +132,7 @@ class Lane:
         self._progress = Pace(window_s / spread, min(PROGRESS_BURST, unhurried))
         self._rests_until = float("-inf")
         self._told = dict.fromkeys(Priority, float("-inf"))  # when to ask the shared pace again
+        self._spaced: dict[str, float] = {}  # the same for each spacing
         self._asking: asyncio.Task[None] | None = None
         self._waiting: list[Waiter] = []
         self._order = itertools.count()
@@ -140,12 +144,21 @@ class Lane:
         quiet = not self._taken or self._taken[-1] + self._window < self._clock()
         return quiet and not self._waiting and self._rests_until < self._clock()
 
-    async def turn(self, priority: Priority, spacing: Spacing | None = None) -> float:
+    async def turn(
+        self, priority: Priority, spacing: Spacing | None = None, order: int | None = None
+    ) -> float:
         """Wait for one call's share. Returns 0; or, with nothing taken, how long to wait for the spacing."""
-        waiter = Waiter(priority, next(self._order), asyncio.get_running_loop().create_future(), spacing)
+        order = next(self._order) if order is None else order
+        waiter = Waiter(priority, order, asyncio.get_running_loop().create_future(), spacing)
         heapq.heappush(self._waiting, waiter)
         self._let_go()
         return await waiter.turn
+
+    def give_back(self) -> None:
+        """The newest share was not used."""
+        self._taken.pop()
+        if self._pace is not None:
+            self._pace.give_back()
 
     def rest(self, seconds: float) -> None:
         """No call before so many seconds have passed."""
@@ -172,15 +185,16 @@ class Lane:
                 continue
             now = self._clock()
             ready = self._ready_at(first.priority)
-            if ready > now:
+            if first.spacing is not None and (left := self._spaced.get(first.spacing[0], now) - now) > 0:
+                first.answer(left)  # else it could overtake who was told so before
+            elif ready > now:
                 delay = ready - now + SLACK_OF_TIMERS_S
                 self._timer = asyncio.get_running_loop().call_later(delay, self._let_go)
+                return
             elif self._shared is not None:
                 self._asking = asyncio.create_task(self._ask(self._shared, first))
             else:
                 self._grant(first)
-                continue
-            return
 
     async def _ask(self, shared: SharedPace, first: Waiter) -> None:
         """Ask for one call's share of all processes together, for whoever is first here."""
@@ -196,7 +210,10 @@ class Lane:
         lane_wait = 0.0 if waits is None else max(waits[: 1 + len(spacings)])
         if lane_wait > 0:
             self._told[first.priority] = self._clock() + lane_wait
-        elif waits is not None and own and waits[-1] > 0:
+        elif waits is not None and first.spacing is not None and waits[-1] > 0:
+            now = self._clock()
+            self._spaced = {name: until for name, until in self._spaced.items() if until > now}
+            self._spaced[first.spacing[0]] = now + waits[-1]
             first.answer(waits[-1])
         else:
             self._grant(first)
@@ -246,6 +263,7 @@ class Budget:
             for name in METHODS
         }
         self._channels: dict[tuple[str, str], Lane] = {}
+        self._order = itertools.count()
         self._channel_pace = Pace(CHANNEL_INTERVAL_S / factor, CHANNEL_BURST)
 
     async def turn(self, method: str, priority: Priority, channel: str | None = None) -> None:
@@ -254,11 +272,12 @@ class Budget:
         if channel is None or not METHODS[method].per_channel:
             await lane.turn(priority)
             return
-        here = self._channel(method, channel)
-        await here.turn(priority)
+        here, order = self._channel(method, channel), next(self._order)
+        await here.turn(priority, order=order)
         while (wait := await lane.turn(priority, self._channel_pace.named(channel))) > 0:
-            here.rest(wait)  # others wrote there; whoever comes after us here comes after us still
-            await asyncio.sleep(wait)
+            here.give_back()  # others wrote there
+            here.rest(wait)
+            await here.turn(priority, order=order)
 
     def rest(self, method: str, seconds: float) -> None:
         """Slack said when to come back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from storage.redis_address import RedisAddress
 from storage.wake import LONGEST_PAUSE_S, MOST_WAITING, SILENT_FOR_S, Wake, prove
 from tests.servers import valkey
+from tests.servers.proxy import Part, Proxy, Wire
 from tests.servers.valkey import ValkeyServer
 
 NOTICED_WITHIN_S = SILENT_FOR_S + LONGEST_PAUSE_S + 3
@@ -146,6 +147,40 @@ async def test_a_server_that_stops_answering_is_noticed_and_delays_nobody(server
         await until(lambda: here.connected == there.connected == 2)
         here.wake.ring("topic", "work")
         await until(lambda: "topic work" in there.heard)
+
+
+class Fading(Wire):
+    """Lets answers through, until those of connections with this purpose are lost."""
+
+    fades: bytes | None = None
+
+    def __init__(self) -> None:
+        self._listens = False
+
+    def to_server(self, chunk: bytes) -> Iterable[Part]:
+        self._listens |= b"SUBSCRIBE" in chunk
+        return (chunk,)
+
+    def to_client(self, chunk: bytes) -> Iterable[Part]:
+        return () if self.fades == (b"listening" if self._listens else b"speaking") else (chunk,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("purpose", [b"listening", b"speaking"])
+async def test_a_single_connection_that_fades_is_noticed_though_nobody_rings(purpose: bytes) -> None:
+    class Network(Fading):
+        """That of this test."""
+
+    proxy = Proxy(valkey.shared().port, Network).start()
+    number = RedisAddress(valkey.shared().fresh_url()).database
+    try:
+        async with listener(f"redis://127.0.0.1:{proxy.port}/{number}") as one:
+            Network.fades = purpose
+            await until(lambda: "no answer in time" in one.wake.reason, NOTICED_WITHIN_S)
+            Network.fades = None
+            await until(lambda: one.connected == 2)
+    finally:
+        proxy.close()
 
 
 @pytest.mark.slow
