@@ -155,10 +155,12 @@ async def try_later(tx: AsyncConnection, post_id: str, seconds: float, *, not_se
 
 async def give_up(tx: AsyncConnection, post_id: str, why: str, instead: str | None = None) -> None:
     """The platform will never take it; `instead` is sent directly to whoever began the conversation."""
-    await tx.execute(
-        update(outbox).where(outbox.c.id == post_id).values(done_at=db_now(), given_up=why[:200])
+    given_up = await tx.execute(
+        update(outbox)
+        .where(outbox.c.id == post_id, outbox.c.done_at.is_(None))
+        .values(done_at=db_now(), given_up=why[:200])
     )
-    if instead is None:
+    if instead is None or not given_up.rowcount:
         return
     post = (
         await tx.execute(

@@ -182,7 +182,7 @@ async def test_a_card_whose_message_is_gone_is_posted_anew(world: World) -> None
     await world.shows(card)
     await world.database.write(cards.post_anew, card)
     row = await world.one(t.cards)
-    assert (row.message_ref, row.shown_digest) == (None, None)
+    assert (row.message_ref, row.shown_digest, row.posted_anew) == (None, None, 1)
     assert await due(world) == [card]
 
 
@@ -192,6 +192,55 @@ async def test_a_card_that_the_platform_will_never_take_is_left_alone_with_a_rec
     assert (await world.one(t.cards)).given_up == "x" * 200
     assert await due(world) == []
     assert await world.database.read(cards.next_due_in, "w1", 0.0) is None
+
+
+async def test_a_card_that_was_given_up_gets_another_try_when_its_turn_ends_and_for_progress_none(
+    world: World,
+) -> None:
+    turn = await world.begins()
+    card = await card_id(world, turn)
+    await world.shows(card)
+    await world.database.write(cards.give_up, card, "is_inactive")
+    await world.commits(turn, ("a", READ), bookings=[booking()])
+    assert await due(world) == []
+    await world.database.write(cards.want, turn.fence.turn_id, urgent=True)
+    assert await due(world) == [card]
+
+
+@pytest.mark.parametrize("not_sent", [True, False])
+async def test_whoever_gives_a_card_up_says_whether_it_may_have_been_posted(
+    world: World, not_sent: bool
+) -> None:
+    card = await card_id(world, await world.begins())
+    await world.database.write(cards.begin_post, card)
+    await world.database.write(cards.give_up, card, "is_archived", not_sent=not_sent)
+    assert ((await world.one(t.cards)).posting_since is None) is not_sent
+
+
+async def test_after_an_outage_what_waited_for_its_end_is_due_and_what_waits_for_longer_is_not(
+    world: World,
+) -> None:
+    card = await card_id(world, await world.begins())
+    await world.database.write(cards.try_later, card, 30.0, not_sent=True)
+    assert await world.database.write(cards.due_again, 20.0) == 0
+    assert await due(world) == []
+    assert await world.database.write(cards.due_again, 40.0) == 1
+    assert await due(world) == [card]
+
+
+@pytest.mark.parametrize("why, tried", [("is_inactive: closed", True), (f"{cards.GONE}deleted", False)])
+async def test_a_card_left_behind_is_tried_again_where_its_message_still_stands(
+    world: World, why: str, tried: bool
+) -> None:
+    turn = await world.begins()
+    card = await card_id(world, turn)
+    await world.shows(card)
+    await world.settles(turn, bookings=[booking()])
+    assert await world.database.read(cards.left_behind, world.id) == []
+    await world.database.write(cards.give_up, card, why)
+    left = await world.database.read(cards.left_behind, world.id)
+    await world.database.write(cards.reopen, left)
+    assert (left, await due(world)) == (([card], [card]) if tried else ([], []))
 
 
 async def test_a_card_that_stayed_live_after_its_turn_is_asked_for_again(world: World) -> None:

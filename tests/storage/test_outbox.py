@@ -106,3 +106,45 @@ async def test_what_is_given_up_is_done_with_a_record_and_holds_nothing_up(world
     assert row.done_at is not None
     assert (await world.one(t.settlements)).answer_posted_at is None
     assert await due(world) == ["b"]
+
+
+async def test_what_its_thread_takes_no_more_is_sent_directly_to_who_began_the_conversation(
+    world: World,
+) -> None:
+    turn = await world.begins()
+    await world.settles(turn, bookings=[booking()])
+    answer = await world.one(t.outbox, kind="answer")
+    for _ in range(2):
+        await world.database.write(outbox.give_up, answer.id, "is_archived", "here it is")
+    direct = await world.one(t.outbox, kind=outbox.UNDELIVERED)
+    assert (direct.to_user, direct.text, direct.turn_id) == ("Ana", "here it is", turn.fence.turn_id)
+    assert await due(world) == [direct.once]
+
+
+async def test_where_nobody_began_the_conversation_nobody_is_written_to(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    post = await world.one(t.outbox)
+    await world.database.write(outbox.give_up, post.id, "is_archived", "here it is")
+    assert await world.posts() == ["a"]
+
+
+async def test_what_another_process_has_posted_meanwhile_is_not_given_up(world: World) -> None:
+    turn = await world.begins()
+    await world.settles(turn, bookings=[booking()])
+    answer = await world.one(t.outbox, kind="answer")
+    await world.database.write(outbox.part_done, answer.id, 1, 1)
+    await world.database.write(outbox.give_up, answer.id, "is_archived", "here it is")
+    [post] = await world.rows(t.outbox)
+    assert post.given_up is None
+
+
+async def test_after_an_outage_what_waited_for_its_end_is_due(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    post = await world.one(t.outbox)
+    await world.database.write(outbox.try_later, post.id, 30.0, not_sent=True)
+    assert await world.database.write(outbox.due_again, 20.0) == 0
+    assert await due(world) == []
+    assert await world.database.write(outbox.due_again, 40.0) == 1
+    assert await due(world) == ["a"]
