@@ -18,11 +18,11 @@ COMPILE := $(PY) -m uv --quiet pip compile pyproject.toml --group build --univer
 	--fork-strategy fewest --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
 	--strip-extras --upgrade
 
-.PHONY: help run test test-all check lock bench clean
+.PHONY: help run test test-all check lock bench kill-points clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS='	' read -r t d; do \
-		printf '  %-10s %s\n' "$$t" "$$d"; done
+		printf '  %-12s %s\n' "$$t" "$$d"; done
 
 run: $(RUN_STAMP) ## Install what is needed into .venv and start the console in the browser
 	@exec $(VENV)/bin/watchkeeper local $(ARGS)
@@ -49,6 +49,9 @@ lock: $(DEV_STAMP) ## Renew requirements.lock and requirements-dev.lock
 bench: $(DEV_STAMP) ## Run the benchmarks in tests/bench
 	@if [ -d tests/bench ]; then $(PY) -m pytest -s tests/bench -o python_files='bench_*.py' $(ARGS); \
 	else echo "no benchmarks yet"; fi
+
+kill-points: $(DEV_STAMP) ## Strike an analysis at every statement, commit and outside call; writes docs/kill-points.md
+	@$(PY) -m tests.kill_points --document docs/kill-points.md $(ARGS)
 
 clean: ## Remove the virtual environment and whatever tools left behind
 	rm -rf $(VENV) build dist .ci-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Systematic faults at every statement, commit and outside call of a scripted analysis."""
