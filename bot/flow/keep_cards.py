@@ -261,6 +261,7 @@ class CardKeeper:
         log.warning("card_given_up", card=records.card.id, turn=records.turn.id, error=str(error))
         never_sent = records.card.posting_since is None
         await self._database.write(cards.give_up, records.card.id, why, not_sent=never_sent)
+        self._measures.given_up("card")
 
 
 def _heartbeat_due(records: CardRecords) -> bool:

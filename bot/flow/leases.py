@@ -47,6 +47,11 @@ class Lease:
         """Whether nothing may be begun under it any more."""
         return clock_s() >= self.ends_at
 
+    @property
+    def was_lost(self) -> bool:
+        """Whether `lost` was called for it."""
+        return self.ends_at == -math.inf
+
     def require(self) -> None:
         """Raise Fenced when it is over: another worker may have taken over by now."""
         if self.is_over:

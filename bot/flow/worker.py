@@ -153,7 +153,8 @@ class Worker:
             await self._take_up(claimed, lease)
         except Fenced:
             log.info("fenced", conversation=conversation)
-            self._around.measures.lease_lost()
+            if not lease.was_lost:  # else it is counted
+                self._around.measures.lease_lost()
         except DatabaseTrouble as error:
             log.warning("turn_lost", conversation=conversation, error=str(error))
             self._around.bells.ring_soon(Topic.LOST)
