@@ -40,7 +40,7 @@ ASKED = {Reason.STOPPED: Signal.STOP, Reason.STEERED: Signal.STEER}
 """The endings that somebody asked for, whose latency people feel."""
 
 OTHER_POST = "note"
-GIVEN_UP = ("card", "answer", "chart", "private", "receipt", OTHER_POST)
+GIVEN_UP = ("card", "answer", "chart", "private", "undelivered", "receipt", OTHER_POST)
 """What may be given up; every kind of post that is not named here counts as a note."""
 
 SLACK_OUTCOMES = ("ok", "rate_limited", "unavailable", "unknown", "refused", "rejected")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +12,11 @@ from sqlalchemy import text
 from bot.flow import watch_fleet
 from bot.flow.watch_fleet import FleetWatcher
 from bot.measures import Measures
+from storage import schema
 from storage import tables as t
 from storage.engine import Database
+from tests.servers.postgres import PostgresServer
+from tests.storage.fresh import driven
 from tests.storage.world import World
 
 AGE = "watchkeeper_oldest_unsettled_turn_seconds"
@@ -61,6 +64,43 @@ async def test_a_database_that_does_not_answer_holds_up_one_scrape_and_not_for_l
         while measures.registry.get_sample_value("watchkeeper_database_up") == 0:
             await asyncio.sleep(0.01)
     await watcher.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", ["freeze", "stop"])
+async def test_a_scrape_is_quick_while_postgres_is_away_and_right_again_once_it_is_back(
+    own_server: PostgresServer, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_fleet, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(watch_fleet, "FRESH_FOR_S", 0.0)
+    measures = Measures()
+    database = await Database.open(driven(own_server.url("fleet")))
+    watcher = FleetWatcher(database, measures)
+    await watcher.refresh()
+    assert measures.registry.get_sample_value("watchkeeper_database_up") == 1
+    await asyncio.to_thread(own_server.freeze if trouble == "freeze" else own_server.stop)
+    for limit_s in (2.0, 0.3, 0.3):
+        assert await seconds_of(watcher.refresh) < limit_s
+        assert measures.registry.get_sample_value("watchkeeper_database_up") == 0
+        assert measures.registry.get_sample_value(AGE) is None
+    await asyncio.to_thread(own_server.thaw if trouble == "freeze" else own_server.start)
+    async with asyncio.timeout(20):
+        while measures.registry.get_sample_value("watchkeeper_database_up") == 0:
+            await asyncio.sleep(0.2)
+            await watcher.refresh()
+    assert measures.registry.get_sample_value(AGE) == 0
+    await watcher.close()
+    await database.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A Postgres of this test's own, with a migrated database in it."""
+    server = PostgresServer().start()
+    asyncio.run(server.create("fleet"))
+    asyncio.run(schema.upgrade(driven(server.url("fleet"))))
+    yield server
+    server.close()
 
 
 async def test_records_that_cannot_be_read_take_the_gauges_away(database: Database) -> None:
