@@ -20,6 +20,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 PATIENCE_S = 0.25
+ONE_MORE_LOOK_S = 0.01
+"""When this process itself was busy for so long, it has not even asked, or nobody has looked."""
+
 COME_BACK_EVERY_S = 1.0
 MICROSECONDS = 1_000_000
 
@@ -122,7 +125,8 @@ class RedisPace:
             return None
         named = [f"{self._prefix}:{key}" for key in keys]
         asking = self._own(_answer(client, script, named, arguments))
-        await asyncio.wait({asking}, timeout=PATIENCE_S)
+        for patience_s in (PATIENCE_S, ONE_MORE_LOOK_S):
+            await asyncio.wait({asking}, timeout=patience_s)
         if not asking.done():
             self._give_up(client, TimeoutError())
             return None

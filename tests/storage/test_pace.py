@@ -198,7 +198,7 @@ async def test_a_server_that_is_killed_costs_nobody_time_and_is_found_again(serv
         began = time.monotonic()
         for _ in range(100):
             assert await one.take("post", 1, 60.0) is None
-        assert time.monotonic() - began < PATIENCE_S + 0.2
+        assert time.monotonic() - began < PATIENCE_S + 1
         await server.start()
         await connect(one)
         assert await one.take("post", 1, 60.0) == [0.0]
@@ -210,7 +210,7 @@ async def test_a_server_that_stops_answering_is_waited_for_once_and_shortly(serv
         began = time.monotonic()
         for _ in range(100):
             assert await one.take("post", 1, 60.0) is None
-        assert PATIENCE_S <= time.monotonic() - began < PATIENCE_S + 0.3
+        assert PATIENCE_S <= time.monotonic() - began < PATIENCE_S + 1
         server.resume()
         await connect(one)
         assert await one.take("post", 5, 60.0) == [0.0]
@@ -258,3 +258,12 @@ async def test_a_lost_server_is_logged_once_and_without_the_password() -> None:
         assert len(lost) == 1
         assert f"127.0.0.1:{guarded.port}" in lost[0]["reason"]
         assert "hunter2hunter2" not in str(logs)
+
+
+async def test_a_process_that_was_busy_itself_does_not_take_the_server_for_slow() -> None:
+    async with pace(valkey.shared().fresh_url()) as one:
+        asking = asyncio.create_task(one.take("post", 1, 60.0))
+        await asyncio.sleep(0)
+        time.sleep(PATIENCE_S * 2)
+        assert await asking == [0.0]
+        assert one.connected

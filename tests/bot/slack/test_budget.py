@@ -250,7 +250,7 @@ async def test_a_redis_that_stops_answering_holds_up_each_lane_once_and_shortly(
         for _ in range(5):
             for method in ("reactions.add", "chat.delete", "users.info"):
                 await budget.turn(method, Priority.URGENT)
-        assert time.monotonic() - began < PATIENCE_S + 0.3
+        assert time.monotonic() - began < PATIENCE_S + 0.7
 
 
 async def test_who_gives_up_while_the_others_are_asked_holds_nobody_up() -> None:
