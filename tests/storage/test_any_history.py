@@ -1,13 +1,13 @@
 """Whatever people do, whichever workers live, die or come back: the laws hold, and it all comes to rest.
 
 Workers drive their turns as the program does; a lost one goes on as if nothing had happened, and must be
-refused.
+refused. The same happens on every kind of database at once, and after each event all say the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from sqlalchemy import Column, Double
 
 from core import settle
 from core.arrivals import Deletion, Edit, Marker, Source
@@ -28,7 +29,7 @@ from storage.engine import Database
 from storage.errors import Fenced, Signalled
 from storage.turns import StartedTurn
 from tests import invariants
-from tests.storage.fresh import sqlite_url
+from tests.storage.fresh import FRESH, drop
 from tests.storage.world import ANSWER, THREAD, World, booking
 
 T = TypeVar("T")
@@ -49,65 +50,46 @@ class Work:
     started: set[str] = field(default_factory=set)
 
 
-class AnyHistory(RuleBasedStateMachine):
-    """One thread, three people, two workers."""
+class Side:
+    """One database and what happens to it: one thread, three people, two workers."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.folder = TemporaryDirectory()
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.url = FRESH[kind](folder)
         self.undecided: list[int] = []
         self.work: dict[str, Work] = {}
         self.calls = 0
         self.edits = 0
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
-
-    @initialize()
-    def open(self) -> None:
-        self.database = self.run(Database.open(sqlite_url(Path(self.folder.name))))
+    async def open(self) -> None:
+        self.database = await Database.open(self.url)
         self.world = World(self.database)
-        self.run(self.world.says())
+        await self.world.says()
 
     # --- people ------------------------------------------------------------------------------------------
 
-    @rule(by=PEOPLE, marker=st.sampled_from(Marker))
-    def somebody_writes(self, by: str, marker: Marker) -> None:
-        self.undecided.append(self.run(self.world.hears(f"words of {by}", by, marker=marker)))
+    async def hears(self, words: str, by: str, **changes: Any) -> None:
+        self.undecided.append(await self.world.hears(words, by, **changes))
 
-    @rule(by=PEOPLE)
-    def somebody_asks_to_stop(self, by: str) -> None:
-        self.undecided.append(self.run(self.world.hears("!stop", by, source=Source.STOP_REQUEST)))
+    async def decides(self, index: int) -> None:
+        await self.world.decides(self.undecided.pop(index))
 
-    @precondition(lambda self: self.undecided)
-    @rule(data=st.data())
-    def a_message_is_decided(self, data: st.DataObject) -> None:
-        seq = data.draw(st.sampled_from(self.undecided))
-        self.undecided.remove(seq)
-        self.run(self.world.decides(seq))
-
-    @rule(data=st.data(), deletes=st.booleans())
-    def a_message_is_changed(self, data: st.DataObject, deletes: bool) -> None:
-        keys = [row.key for row in self.run(self.world.rows(t.inbox)) if row.key == row.origin]
-        key = data.draw(st.sampled_from(keys))
+    async def changes(self, index: int, *, deletes: bool) -> None:
+        keys = [row.key for row in await self.world.rows(t.inbox) if row.key == row.origin]
+        key = keys[index % len(keys)]
         self.edits += 1
         change = (
             Deletion(THREAD, key) if deletes else Edit(THREAD, key, f"edit {self.edits}", f"{self.edits}")
         )
-        [stored] = self.run(self.world.stores(change))
+        [stored] = await self.world.stores(change)
         if stored.seq is not None:
-            row = self.run(self.world.one(t.inbox, seq=stored.seq))
+            row = await self.world.one(t.inbox, seq=stored.seq)
             if row.effect is None and row.fate == "waiting":
                 self.undecided.append(row.seq)
 
     # --- workers -----------------------------------------------------------------------------------------
 
-    @rule(worker=WORKERS)
-    def a_worker_takes_it_up(self, worker: str) -> None:
-        self.run(self._take_up(worker))
-
-    async def _take_up(self, worker: str) -> None:
+    async def take_up(self, worker: str) -> None:
         claimed = await self.world.claims(worker)
         if claimed is None:
             return
@@ -117,11 +99,10 @@ class AnyHistory(RuleBasedStateMachine):
         }
         self.work[worker] = Work(turn, batch if turn.open_calls else None)
 
-    @rule(worker=WORKERS, classes=CLASSES)
-    def the_model_calls(self, worker: str, classes: list[ToolClass]) -> None:
+    async def model_calls(self, worker: str, classes: list[ToolClass]) -> None:
         work = self.work.get(worker)
         if work is not None and work.batch is None:
-            self.run(self._guarded(worker, self._commit(work, classes)))
+            await self._guarded(worker, self._commit(work, classes))
 
     async def _commit(self, work: Work, classes: list[ToolClass]) -> None:
         ids = [f"call-{self.calls + index}" for index in range(len(classes))]
@@ -134,22 +115,20 @@ class AnyHistory(RuleBasedStateMachine):
             return
         work.batch = dict(calls)
 
-    @rule(worker=WORKERS)
-    def a_call_is_sent(self, worker: str) -> None:
+    async def call_is_sent(self, worker: str) -> None:
         work = self.work.get(worker)
         for call_id, what in (work.batch or {}).items() if work else ():
             assert work is not None
             if what in {ToolClass.SIDE_EFFECT, Resumption.RUN_AGAIN} and call_id not in work.started:
                 work.started.add(call_id)
-                self.run(self._guarded(worker, self.world.marks_started(work.turn, call_id)))
+                await self._guarded(worker, self.world.marks_started(work.turn, call_id))
                 return
 
-    @rule(worker=WORKERS)
-    def a_call_returns(self, worker: str) -> None:
+    async def call_returns(self, worker: str) -> None:
         work = self.work.get(worker)
         if work is not None and work.batch:
             call_id = next(iter(work.batch))
-            self.run(self._guarded(worker, self._return(work, call_id)))
+            await self._guarded(worker, self._return(work, call_id))
 
     async def _return(self, work: Work, call_id: str) -> None:
         assert work.batch is not None
@@ -161,11 +140,10 @@ class AnyHistory(RuleBasedStateMachine):
         await self.world.returns(work.turn, call_id, outcome_unknown() if lost else None)
         del work.batch[call_id]
 
-    @rule(worker=WORKERS)
-    def the_batch_is_closed(self, worker: str) -> None:
+    async def batch_is_closed(self, worker: str) -> None:
         work = self.work.get(worker)
         if work is not None and work.batch == {}:
-            self.run(self._guarded(worker, self._close(work)))
+            await self._guarded(worker, self._close(work))
 
     async def _close(self, work: Work) -> None:
         held = await self.database.read(signals.first_held, work.turn.fence)
@@ -176,11 +154,10 @@ class AnyHistory(RuleBasedStateMachine):
         if held is not None:
             await self._settle(work, settle.cut(held))
 
-    @rule(worker=WORKERS, ending=st.sampled_from(["answers", "fails", "drains", "looks"]))
-    def the_turn_ends(self, worker: str, ending: str) -> None:
+    async def turn_ends(self, worker: str, ending: str) -> None:
         work = self.work.get(worker)
         if work is not None and work.batch is None:
-            self.run(self._guarded(worker, self._end(work, ending)))
+            await self._guarded(worker, self._end(work, ending))
 
     async def _end(self, work: Work, ending: str) -> None:
         if ending == "looks":
@@ -212,41 +189,18 @@ class AnyHistory(RuleBasedStateMachine):
             assert (conversation.token, conversation.active_turn) != (turn.token, turn.turn_id)
             self.work.pop(worker, None)
 
-    # --- trouble and the platform ---------------------------------------------------------
+    # --- trouble and the end -------------------------------------------------------------------------------
 
-    @rule()
-    def the_lease_runs_out_and_somebody_looks(self) -> None:
-        self.run(self.world.loses_its_worker())
-        self.run(self.world.reaps())
-
-    @rule()
-    def the_platform_takes_what_is_due(self) -> None:
-        self.run(self.world.shows_everything())
-
-    # --- laws ---------------------------------------------------------------------------------------------
-
-    @invariant()
-    def the_laws_hold(self) -> None:
-        if hasattr(self, "world"):
-            assert self.run(invariants.broken(self.database)) == []
-
-    def teardown(self) -> None:
-        try:
-            if hasattr(self, "world"):
-                self.run(self._come_to_rest())
-                assert self.run(invariants.broken(self.database, at_rest=True)) == []
-                self.run(self.database.close())
-        finally:
-            self.loop.close()
-            self.folder.cleanup()
-
-    async def _come_to_rest(self) -> None:
-        for seq in self.undecided:
-            await self.world.decides(seq)
+    async def lose_the_worker(self) -> None:
         await self.world.loses_its_worker()
         await self.world.reaps()
+
+    async def come_to_rest(self) -> None:
+        while self.undecided:
+            await self.decides(0)
+        await self.lose_the_worker()
         for _ in range(30):
-            await self._take_up("w3")
+            await self.take_up("w3")
             work = self.work.get("w3")
             if work is None:
                 break
@@ -257,6 +211,139 @@ class AnyHistory(RuleBasedStateMachine):
             if self.work.get("w3") is work:
                 await self._end(work, "answers")
         await self.world.shows_everything()
+
+    async def close(self) -> None:
+        await self.database.close()
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """What happens, on every kind of database at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.sides = [Side(kind, Path(self.folder.name)) for kind in FRESH]
+        self.loop = asyncio.new_event_loop()
+        self.is_open = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def everywhere(self, happen: Callable[[Side], Coroutine[Any, Any, None]]) -> None:
+        for side in self.sides:
+            self.run(happen(side))
+
+    @initialize()
+    def open(self) -> None:
+        self.everywhere(Side.open)
+        self.is_open = True
+
+    @rule(by=PEOPLE, marker=st.sampled_from(Marker))
+    def somebody_writes(self, by: str, marker: Marker) -> None:
+        self.everywhere(lambda side: side.hears(f"words of {by}", by, marker=marker))
+
+    @rule(by=PEOPLE)
+    def somebody_asks_to_stop(self, by: str) -> None:
+        self.everywhere(lambda side: side.hears("!stop", by, source=Source.STOP_REQUEST))
+
+    @precondition(lambda self: self.sides[0].undecided)
+    @rule(data=st.data())
+    def a_message_is_decided(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.sides[0].undecided) - 1))
+        self.everywhere(lambda side: side.decides(index))
+
+    @rule(index=st.integers(0, 20), deletes=st.booleans())
+    def a_message_is_changed(self, index: int, deletes: bool) -> None:
+        self.everywhere(lambda side: side.changes(index, deletes=deletes))
+
+    @rule(worker=WORKERS)
+    def a_worker_takes_it_up(self, worker: str) -> None:
+        self.everywhere(lambda side: side.take_up(worker))
+
+    @rule(worker=WORKERS, classes=CLASSES)
+    def the_model_calls(self, worker: str, classes: list[ToolClass]) -> None:
+        self.everywhere(lambda side: side.model_calls(worker, classes))
+
+    @rule(worker=WORKERS)
+    def a_call_is_sent(self, worker: str) -> None:
+        self.everywhere(lambda side: side.call_is_sent(worker))
+
+    @rule(worker=WORKERS)
+    def a_call_returns(self, worker: str) -> None:
+        self.everywhere(lambda side: side.call_returns(worker))
+
+    @rule(worker=WORKERS)
+    def the_batch_is_closed(self, worker: str) -> None:
+        self.everywhere(lambda side: side.batch_is_closed(worker))
+
+    @rule(worker=WORKERS, ending=st.sampled_from(["answers", "fails", "drains", "looks"]))
+    def the_turn_ends(self, worker: str, ending: str) -> None:
+        self.everywhere(lambda side: side.turn_ends(worker, ending))
+
+    @rule()
+    def the_lease_runs_out_and_somebody_looks(self) -> None:
+        self.everywhere(Side.lose_the_worker)
+
+    @rule()
+    def the_platform_takes_what_is_due(self) -> None:
+        self.everywhere(lambda side: side.world.shows_everything())
+
+    # --- laws ---------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_laws_hold_and_all_say_the_same(self) -> None:
+        if self.is_open:
+            for side in self.sides:
+                assert self.run(invariants.broken(side.database)) == []
+            first, *others = [self.run(said_by(side.world)) for side in self.sides]
+            assert others == [first] * len(others)
+
+    def teardown(self) -> None:
+        try:
+            if self.is_open:
+                self.everywhere(Side.come_to_rest)
+                for side in self.sides:
+                    assert self.run(invariants.broken(side.database, at_rest=True)) == []
+                self.the_laws_hold_and_all_say_the_same()
+                self.everywhere(Side.close)
+        finally:
+            self.loop.close()
+            for side in self.sides:
+                drop(side.url)
+            self.folder.cleanup()
+
+
+async def said_by(world: World) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything that a database says, but for times and for the names that each makes up for itself."""
+    rows = {table: await world.rows(table) for table in t.metadata.sorted_tables if table is not t.claims}
+    names: dict[Any, str] = {row.id: f"turn {row.number}" for row in rows[t.turns]}
+    names |= {row.id: f"card of {names[row.turn_id]}" for row in rows[t.cards]}
+    names |= {row.id: f"event {row.position}" for row in rows[t.transcript]}
+    numbers = {row.seq: number for number, row in enumerate(rows[t.inbox])}
+
+    def plain(column: Column[Any], value: Any) -> Any:
+        if column.name in {"seq", "inbox_seq", "read_up_to"}:
+            return numbers.get(value, value)
+        if isinstance(value, str):
+            for name, said in names.items():
+                value = value.replace(name, said)
+        return value
+
+    return {
+        table.name: sorted(
+            (tuple(plain(c, row._mapping[c]) for c in table.c if not is_told_apart(c)) for row in found),
+            key=repr,
+        )
+        for table, found in rows.items()
+    }
+
+
+MADE_UP = frozenset({t.outbox.c.id, t.outbox.c.number, t.requests.c.id})
+
+
+def is_told_apart(column: Column[Any]) -> bool:
+    """Whether two databases to which the same happened may differ in it."""
+    return isinstance(column.type, Double) or column in MADE_UP
 
 
 TestAnyHistory = AnyHistory.TestCase
