@@ -15,15 +15,12 @@ from core.inbox import Fate
 from core.policy import Effect
 from storage.claims import held_by_others, still_holds
 from storage.engine import db_now
-from storage.statements import new_id
 from storage.tables import calls, cards, conversations, inbox, requests, settlements, tombstones, turns
 
 
-async def create(tx: AsyncConnection, conversation_id: str, turn_id: str) -> str:
+async def create(tx: AsyncConnection, card_id: str, conversation_id: str, turn_id: str) -> None:
     """A new card for a turn; it is posted by whoever reconciles it."""
-    card_id = new_id("card")
     await tx.execute(cards.insert().values(id=card_id, conversation_id=conversation_id, turn_id=turn_id))
-    return card_id
 
 
 async def hand_on(tx: AsyncConnection, card_id: str, turn_id: str) -> None:

@@ -22,7 +22,7 @@ from storage.errors import AlreadySettled
 from storage.fence import Fence, lock, pass_through
 from storage.signals import tombstone
 from storage.statements import insert_once, now
-from storage.steps import Booking
+from storage.steps import Booking, calls_were_made
 from storage.tables import calls, conversations, inbox, settlements, tombstones, turns
 
 CUT_OFF = "\n\n_(The answer ends here because it reached the model's length limit.)_"
@@ -45,17 +45,22 @@ async def settle_turn(
     conversation = await pass_through(tx, fence)
     if ending.conditional:
         await steps.refuse_when_signalled(tx, fence, conversation, seen)
-    standing = settle.in_force(ending, await tombstone(tx, fence.turn_id))
+    standing = settle.in_force(ending, await _stop_of(tx, fence, conversation))
     for booking in bookings:
         await steps.book(tx, fence, booking)
     await _settle(tx, fence, worker, conversation, standing)
     return standing
 
 
+async def _stop_of(tx: AsyncConnection, fence: Fence, conversation: Row[Any]) -> Mark | None:
+    """Who stopped this turn; not looked for where nothing was ever decided that raises a signal."""
+    return None if conversation.signal_seq == 0 else await tombstone(tx, fence.turn_id)
+
+
 async def _settle(
     tx: AsyncConnection, fence: Fence, worker: str, conversation: Row[Any], ending: Ending
 ) -> None:
-    final_event_id = await _append_final(tx, fence, ending)
+    final_event_id = await _insert_final(tx, fence, conversation, ending)
     await _stamp(tx, fence, ending)
     written = await insert_once(
         tx,
@@ -73,19 +78,23 @@ async def _settle(
     )
     if not written:
         raise AlreadySettled(fence.turn_id)
-    await _tell(tx, fence, ending, final_event_id)
+    await _tell(tx, fence, conversation, ending, final_event_id)
     if ending.reason is Reason.STOPPED:
         await _after_stop(tx, fence)
-    if not goes_on(ending.reason):
-        await steps.give_up_batch(tx, fence)
     await _free_conversation(tx, fence, conversation, ending)
+    if not goes_on(ending.reason) and calls_were_made(conversation):
+        await steps.give_up_batch(tx, fence)
     await cards.want(tx, fence.turn_id, urgent=True)
 
 
-async def _append_final(tx: AsyncConnection, fence: Fence, ending: Ending) -> str | None:
+async def _insert_final(
+    tx: AsyncConnection, fence: Fence, conversation: Row[Any], ending: Ending
+) -> str | None:
+    """The last message; the conversation's `next_position` moves on where its row is freed."""
     if ending.message is None:
         return None
-    _, event_id = await transcripts.append(tx, fence.conversation_id, fence.turn_id, ending.message)
+    position = conversation.next_position
+    event_id = await transcripts.insert(tx, fence.conversation_id, fence.turn_id, position, ending.message)
     await steps.mark_carried(tx, fence.conversation_id)
     await tx.execute(update(turns).where(turns.c.id == fence.turn_id).values(steps=turns.c.steps + 1))
     return event_id
@@ -101,10 +110,13 @@ async def _stamp(tx: AsyncConnection, fence: Fence, ending: Ending) -> None:
         )
 
 
-async def _tell(tx: AsyncConnection, fence: Fence, ending: Ending, final_event_id: str | None) -> None:
+async def _tell(
+    tx: AsyncConnection, fence: Fence, conversation: Row[Any], ending: Ending, final_event_id: str | None
+) -> None:
     """Queue the answer, or the note that this ending owes the thread."""
     if ending.reason is Reason.COMPLETED and ending.message is not None:
-        checked = evidence.checked(ending.message.text, await _cited_calls(tx, fence.conversation_id))
+        made = await _cited_calls(tx, fence.conversation_id) if calls_were_made(conversation) else {}
+        checked = evidence.checked(ending.message.text, made)
         text = checked.text + (CUT_OFF if ending.cut_off else "")
         await outbox.queue(
             tx, fence.conversation_id, kind="answer", once=f"answer:{fence.turn_id}", text=text,
@@ -149,6 +161,8 @@ async def _free_conversation(
     tx: AsyncConnection, fence: Fence, conversation: Row[Any], ending: Ending
 ) -> None:
     values: dict[str, Any] = {"active_turn": None, "lease_owner": None, "lease_expires": 0}
+    if ending.message is not None:
+        values["next_position"] = conversations.c.next_position + 1
     if goes_on(ending.reason):
         values |= {"resume_turn": fence.turn_id, "resume_since": db_now()}
     if REASONS[ending.reason].afterwards is Afterwards.NEXT_TURN:
@@ -206,9 +220,8 @@ async def settle_dead_turn(
     )
     turn = (await tx.execute(select(turns).where(turns.c.id == fence.turn_id))).one()
     stamp = None if turn.stamp is None else Mark(Reason(turn.stamp), turn.stamp_by)
-    ending = settle.of_dead_turn(
-        await tombstone(tx, fence.turn_id), stamp, lost_too_often=gives_up(conversation.lost_in_a_row + 1)
-    )
+    stop = await _stop_of(tx, fence, conversation)
+    ending = settle.of_dead_turn(stop, stamp, lost_too_often=gives_up(conversation.lost_in_a_row + 1))
     if goes_on(ending.reason) and at - turn.active_at > resume_within_s:
         ending = settle.lay_too_long(at - turn.active_at)
     await _settle(tx, fence, worker, conversation, ending)

@@ -1,10 +1,10 @@
-"""What a probe reads: the signals that the records know, one query each."""
+"""What a probe reads: the signals that the records know, in one query."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
-from sqlalchemy import select
+from sqlalchemy import ScalarSelect, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.inbox import Fate
@@ -29,13 +29,18 @@ async def tombstone(tx: AsyncConnection, turn_id: str) -> Mark | None:
     return None if by is None else Mark(Reason.STOPPED, by)
 
 
-async def _stop(tx: AsyncConnection, fence: Fence) -> Held | None:
-    mark = await tombstone(tx, fence.turn_id)
-    return None if mark is None else Held(Signal.STOP, mark.by or "")
+def _stop(fence: Fence) -> ScalarSelect[str]:
+    return (
+        select(tombstones.c.by)
+        .where(tombstones.c.turn_id == fence.turn_id)
+        .order_by(tombstones.c.inbox_seq)
+        .limit(1)
+        .scalar_subquery()
+    )
 
 
-async def _steer(tx: AsyncConnection, fence: Fence) -> Held | None:
-    statement = (
+def _steer(fence: Fence) -> ScalarSelect[str]:
+    return (
         select(inbox.c.author_id)
         .where(
             inbox.c.conversation_id == fence.conversation_id,
@@ -44,32 +49,26 @@ async def _steer(tx: AsyncConnection, fence: Fence) -> Held | None:
         )
         .order_by(inbox.c.seq)
         .limit(1)
+        .scalar_subquery()
     )
-    by = (await tx.execute(statement)).scalar()
-    return None if by is None else Held(Signal.STEER, by)
 
 
-RECORDED: Mapping[Signal, Callable[[AsyncConnection, Fence], Awaitable[Held | None]]] = {
-    Signal.STOP: _stop,
-    Signal.STEER: _steer,
-}
-"""The signals that the records know; a drain is known to the process alone."""
+RECORDED: Mapping[Signal, Callable[[Fence], ScalarSelect[str]]] = {Signal.STOP: _stop, Signal.STEER: _steer}
+"""The signals that the records know, and by whom; a drain is known to the process alone."""
 
 
 async def first_held(
     tx: AsyncConnection, fence: Fence, raised_here: Mapping[Signal, str] | None = None
 ) -> Held | None:
-    """The first signal that holds, in the order of priority; the rest are not probed.
+    """The first signal that holds, in the order of priority; one statement, so that all is of one moment.
 
     `raised_here` are the signals that this process raised by itself, and by what. Raises Fenced when the
     lease has moved on.
     """
-    token = select(conversations.c.token).where(conversations.c.id == fence.conversation_id)
-    if (await tx.execute(token)).scalar() != fence.token:
+    by_whom = (by(fence).label(signal) for signal, by in RECORDED.items())
+    statement = select(conversations.c.token, *by_whom).where(conversations.c.id == fence.conversation_id)
+    row = (await tx.execute(statement)).first()
+    if row is None or row.token != fence.token:
         raise Fenced(fence.conversation_id)
-    for signal in PRIORITY:
-        if raised_here and signal in raised_here:
-            return Held(signal, raised_here[signal])
-        if signal in RECORDED and (held := await RECORDED[signal](tx, fence)):
-            return held
-    return None
+    raised = {**(raised_here or {}), **{signal: row._mapping[signal] for signal in RECORDED}}
+    return next((Held(signal, raised[signal]) for signal in PRIORITY if raised.get(signal) is not None), None)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, case, or_, select, update
+from sqlalchemy import Row, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
@@ -102,36 +102,33 @@ async def commit(
     """
     conversation = await pass_through(tx, fence)
     await refuse_when_signalled(tx, fence, conversation, seen, past_steers=past_steers)
-    position, _ = await transcripts.append(tx, fence.conversation_id, fence.turn_id, message)
-    step = int((await tx.execute(select(turns.c.steps).where(turns.c.id == fence.turn_id))).scalar_one()) + 1
-    first = conversation.next_call
+    position, first = conversation.next_position, conversation.next_call
+    await transcripts.insert(tx, fence.conversation_id, fence.turn_id, position, message)
+    turn = await _progress(tx, fence, steps=turns.c.steps + 1)
     await tx.execute(
         calls.insert(),
         [
-            _call_row(fence, call, position=position, step=step, number=first + index)
+            _call_row(
+                fence, call, position=position, step=turn.steps, number=first + index, at=turn.active_at
+            )
             for index, call in enumerate(planned)
         ],
     )
     await tx.execute(
-        update(calls)
-        .where(calls.c.conversation_id == fence.conversation_id, calls.c.position == position)
-        .values(
-            started_at=case((calls.c.state != CallState.ISSUED, db_now()), else_=None),
-            finished_at=case((calls.c.state == CallState.DONE, db_now()), else_=None),
-        )
-    )
-    await tx.execute(
         update(conversations)
         .where(conversations.c.id == fence.conversation_id)
-        .values(next_call=first + len(planned), lost_in_a_row=0, discarded_in_a_row=0)
+        .values(
+            next_position=position + 1, next_call=first + len(planned), lost_in_a_row=0, discarded_in_a_row=0
+        )
     )
-    await _progress(tx, fence, steps=step)
     for booking in bookings:
         await book(tx, fence, booking)
     await mark_carried(tx, fence.conversation_id)
 
 
-def _call_row(fence: Fence, call: PlannedCall, *, position: int, step: int, number: int) -> dict[str, Any]:
+def _call_row(
+    fence: Fence, call: PlannedCall, *, position: int, step: int, number: int, at: float
+) -> dict[str, Any]:
     at_once = call.tool_class is not ToolClass.SIDE_EFFECT
     state = CallState.DONE if call.result else CallState.STARTED if at_once else CallState.ISSUED
     return {
@@ -148,6 +145,8 @@ def _call_row(fence: Fence, call: PlannedCall, *, position: int, step: int, numb
         "closed": False,
         "attempts": 1 if state is CallState.STARTED else 0,
         "limit_s": call.limit_s,
+        "started_at": at if state is not CallState.ISSUED else None,
+        "finished_at": at if state is CallState.DONE else None,
         "outcome": call.result.outcome if call.result else None,
         "result": call.result.text if call.result else None,
     }
@@ -167,11 +166,16 @@ async def mark_carried(tx: AsyncConnection, conversation_id: str) -> None:
     )
 
 
-async def _progress(tx: AsyncConnection, fence: Fence, **values: Any) -> None:
-    await tx.execute(
-        update(turns).where(turns.c.id == fence.turn_id).values(active_at=db_now(), activity="", **values)
+async def _progress(tx: AsyncConnection, fence: Fence, **values: Any) -> Row[Any]:
+    """The turn lives and its card shows it; returns how many steps it has and when this was."""
+    turn = await tx.execute(
+        update(turns)
+        .where(turns.c.id == fence.turn_id)
+        .values(active_at=db_now(), activity="", **values)
+        .returning(turns.c.steps, turns.c.active_at)
     )
     await cards.want(tx, fence.turn_id)
+    return turn.one()
 
 
 async def begin(tx: AsyncConnection, fence: Fence, call_id: str) -> None:
@@ -195,7 +199,7 @@ async def begin(tx: AsyncConnection, fence: Fence, call_id: str) -> None:
 
 async def record_result(tx: AsyncConnection, fence: Fence, call_id: str, result: CallResult) -> None:
     """Commit the result of one call as it returns, with its charts for the thread."""
-    await pass_through(tx, fence)
+    conversation = await pass_through(tx, fence)
     this = (calls.c.conversation_id == fence.conversation_id, calls.c.id == call_id)
     await tx.execute(
         update(calls)
@@ -219,7 +223,7 @@ async def record_result(tx: AsyncConnection, fence: Fence, call_id: str, result:
             turn_id=fence.turn_id,
             picture=chart.png,
         )
-    if result.outcome not in CLOSED_UNRUN:
+    if result.outcome not in CLOSED_UNRUN and conversation.lost_in_a_row:
         await tx.execute(
             update(conversations).where(conversations.c.id == fence.conversation_id).values(lost_in_a_row=0)
         )
@@ -260,6 +264,11 @@ async def close_batch(tx: AsyncConnection, fence: Fence, *, with_context: bool =
     return message
 
 
+def calls_were_made(conversation: Row[Any]) -> bool:
+    """Whether there is any call in this conversation, open or not."""
+    return bool(conversation.next_call > 1)
+
+
 async def give_up_batch(tx: AsyncConnection, fence: Fence) -> None:
     """At rest no call is open: a batch that nobody will go on with is closed without running anything."""
     if await transcripts.batch(tx, fence.conversation_id):
@@ -282,8 +291,15 @@ async def take_context(tx: AsyncConnection, fence: Fence) -> list[InboxMessage]:
         inbox.c.turn_id.is_(None),
     )
     rows = (await tx.execute(select(inbox).where(*where).order_by(inbox.c.sent_at, inbox.c.seq))).all()
-    await tx.execute(update(inbox).where(*where).values(turn_id=fence.turn_id))
+    await mark_shown(tx, fence, rows)
     return [as_message(row) for row in rows]
+
+
+async def mark_shown(tx: AsyncConnection, fence: Fence, context: Sequence[Row[Any]]) -> None:
+    """This turn shows this context to the model."""
+    if context:
+        seqs = [row.seq for row in context]
+        await tx.execute(update(inbox).where(inbox.c.seq.in_(seqs)).values(turn_id=fence.turn_id))
 
 
 def as_message(row: Row[Any]) -> InboxMessage:

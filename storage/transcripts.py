@@ -15,9 +15,23 @@ async def append(
     tx: AsyncConnection, conversation_id: str, turn_id: str, message: Message
 ) -> tuple[int, str]:
     """Append one message; returns its position and its id. The conversation's row must be locked."""
-    this = conversations.c.id == conversation_id
-    position = int((await tx.execute(select(conversations.c.next_position).where(this))).scalar_one())
-    await tx.execute(update(conversations).where(this).values(next_position=position + 1))
+    moved_on = (
+        update(conversations)
+        .where(conversations.c.id == conversation_id)
+        .values(next_position=conversations.c.next_position + 1)
+        .returning(conversations.c.next_position)
+    )
+    position = int((await tx.execute(moved_on)).scalar_one()) - 1
+    return position, await insert(tx, conversation_id, turn_id, position, message)
+
+
+async def insert(
+    tx: AsyncConnection, conversation_id: str, turn_id: str, position: int, message: Message
+) -> str:
+    """Put a message at the conversation's next position and return its id.
+
+    For whoever changes the conversation's row anyway, and moves its `next_position` on by that.
+    """
     event_id = new_id("event")
     await tx.execute(
         transcript.insert().values(
@@ -30,7 +44,7 @@ async def append(
             at=db_now(),
         )
     )
-    return position, event_id
+    return event_id
 
 
 async def messages(tx: AsyncConnection, conversation_id: str, from_position: int = 0) -> list[Message]:
@@ -41,18 +55,6 @@ async def messages(tx: AsyncConnection, conversation_id: str, from_position: int
         .order_by(transcript.c.position)
     )
     return [message_from_json(row.role, row.blocks) for row in (await tx.execute(statement)).all()]
-
-
-async def last_role(tx: AsyncConnection, conversation_id: str) -> str | None:
-    """Who spoke last."""
-    statement = (
-        select(transcript.c.role)
-        .where(transcript.c.conversation_id == conversation_id)
-        .order_by(transcript.c.position.desc())
-        .limit(1)
-    )
-    role = (await tx.execute(statement)).scalar()
-    return None if role is None else str(role)
 
 
 async def call_ids(tx: AsyncConnection, conversation_id: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Row, and_, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
@@ -20,6 +20,7 @@ from storage import cards, steps, transcripts
 from storage.engine import db_now
 from storage.fence import Fence, pass_through
 from storage.statements import new_id
+from storage.steps import calls_were_made
 from storage.tables import conversations, inbox, settlements, tombstones, turns
 
 KEEPS_CARD = frozenset({Reason.DRAINED, Reason.STALE})
@@ -60,35 +61,36 @@ async def start(
     """
     conversation = await pass_through(tx, fence)
     before = await _predecessor(tx, conversation)
-    wishes = _due(await _waiting_wishes(tx, fence.conversation_id), goes_on=before is not None)
+    unread = await _unread(tx, fence.conversation_id)
+    wishes = _due(unread.wishes, goes_on=before is not None)
     if before is None and not wishes:
         await _give_back(tx, fence)
         return None
     turn = Fence(fence.conversation_id, fence.token, new_id("turn"))
-    goal = before.goal if before is not None else goal_of(wishes[0].text)
-    await _insert_turn(tx, turn, worker=worker, conversation=conversation, before=before, goal=goal)
-    await _take_or_make_card(tx, turn, before)
-    if before is not None and await _is_stopped_already(tx, turn, before):
+    stopped = before is not None and await _is_stopped_already(tx, turn, conversation, before)
+    if stopped:
         wishes = []  # what was written after the stop belongs to the next turn
-        await steps.give_up_batch(tx, turn)
-    open_batch = await _open_batch(tx, turn, wishes)
-    if not open_batch:
-        await _show_messages(tx, turn, wishes, notices)
-    await tx.execute(
-        update(conversations)
-        .where(conversations.c.id == turn.conversation_id)
-        .values(
-            active_turn=turn.turn_id, resume_turn=None, resume_since=None, gathering_since=None, not_before=0,
-            gather_s=gather_s,
-        )
-    )  # fmt: skip
+    batch = await transcripts.batch(tx, turn.conversation_id) if calls_were_made(conversation) else []
+    goes_on = bool(batch) and not stopped and all(wish.effect != Effect.STEER for wish in wishes)
+    if goes_on:
+        wishes = []  # they are read when the batch is closed
+    goal = before.goal if before is not None else goal_of(wishes[0].text)
+    await _open_turn(tx, turn, worker, conversation, before, goal=goal, read=wishes)
+    if batch and not goes_on:
+        await steps.close_batch(tx, turn, with_context=False)
+    said = await _said(tx, turn, conversation)
+    message = None if goes_on else _message(said, unread.context, wishes, notices)
+    if not goes_on:
+        await steps.mark_shown(tx, turn, unread.context)
+        await _mark_read(tx, turn, wishes)
+    await _take_conversation(tx, turn, message, gather_s)
     return StartedTurn(
         turn,
         conversation.signal_seq,
         goal,
-        tuple(await transcripts.messages(tx, turn.conversation_id)),
-        frozenset(await transcripts.call_ids(tx, turn.conversation_id)),
-        open_batch,
+        (*said, message) if message is not None else tuple(said),
+        await _used_call_ids(tx, conversation),
+        tuple(_open_call(row) for row in batch) if goes_on else (),
         conversation.discarded_in_a_row,
     )
 
@@ -105,17 +107,27 @@ async def _predecessor(tx: AsyncConnection, conversation: Row[Any]) -> Row[Any] 
     return (await tx.execute(statement)).one()
 
 
-async def _waiting_wishes(tx: AsyncConnection, conversation_id: str) -> list[Row[Any]]:
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """What no request has shown yet."""
+
+    wishes: list[Row[Any]]
+    context: list[Row[Any]]
+
+
+_IS_WISH = (inbox.c.fate == Fate.WAITING, inbox.c.effect.in_([effect.value for effect in WISHES]))
+_IS_CONTEXT = (inbox.c.fate == Fate.CONTEXT, inbox.c.turn_id.is_(None))
+
+
+async def _unread(tx: AsyncConnection, conversation_id: str) -> _Unread:
     statement = (
         select(inbox)
-        .where(
-            inbox.c.conversation_id == conversation_id,
-            inbox.c.fate == Fate.WAITING,
-            inbox.c.effect.in_([effect.value for effect in WISHES]),
-        )
+        .where(inbox.c.conversation_id == conversation_id, or_(and_(*_IS_WISH), and_(*_IS_CONTEXT)))
         .order_by(inbox.c.seq)
     )
-    return list((await tx.execute(statement)).all())
+    rows = (await tx.execute(statement)).all()
+    context = [row for row in rows if row.fate == Fate.CONTEXT]
+    return _Unread([row for row in rows if row.fate != Fate.CONTEXT], context)
 
 
 def _due(wishes: Sequence[Row[Any]], *, goes_on: bool) -> list[Row[Any]]:
@@ -138,17 +150,25 @@ async def _give_back(tx: AsyncConnection, fence: Fence) -> None:
     )
 
 
-async def _insert_turn(
+async def _open_turn(
     tx: AsyncConnection,
     turn: Fence,
-    *,
     worker: str,
     conversation: Row[Any],
     before: Row[Any] | None,
+    *,
     goal: str,
+    read: Sequence[Row[Any]],
 ) -> None:
-    count = select(func.count()).where(turns.c.conversation_id == turn.conversation_id)
-    number = int((await tx.execute(count)).scalar_one()) + 1
+    """The turn's row, and its card: a new one, or that of the turn with which it goes on."""
+    kept = _kept_card(before)
+    card_id = kept or new_id("card")
+    number = (
+        select(func.coalesce(func.max(turns.c.number), 0) + 1)
+        .where(turns.c.conversation_id == turn.conversation_id)
+        .scalar_subquery()
+    )
+    read_before = before.read_up_to if before is not None else 0
     await tx.execute(
         turns.insert().values(
             id=turn.turn_id,
@@ -161,42 +181,43 @@ async def _insert_turn(
             goal=goal,
             started_at=db_now(),
             active_at=db_now(),
-            read_up_to=before.read_up_to if before is not None else 0,
+            read_up_to=max([read_before, *(wish.seq for wish in read)]),
             seen=conversation.signal_seq,
+            card_id=card_id,
         )
     )
-
-
-async def _take_or_make_card(tx: AsyncConnection, turn: Fence, before: Row[Any] | None) -> None:
-    keeps = before is not None and (Reason(before.reason) in KEEPS_CARD or before.steps == 0)
-    if before is not None and keeps and before.card_id is not None:
-        card_id = before.card_id
+    if kept is not None:
         await cards.hand_on(tx, card_id, turn.turn_id)
     else:
-        card_id = await cards.create(tx, turn.conversation_id, turn.turn_id)
-    await tx.execute(update(turns).where(turns.c.id == turn.turn_id).values(card_id=card_id))
+        await cards.create(tx, card_id, turn.conversation_id, turn.turn_id)
 
 
-async def _is_stopped_already(tx: AsyncConnection, turn: Fence, before: Row[Any]) -> bool:
+def _kept_card(before: Row[Any] | None) -> str | None:
+    if before is None or not (Reason(before.reason) in KEEPS_CARD or before.steps == 0):
+        return None
+    return None if before.card_id is None else str(before.card_id)
+
+
+async def _is_stopped_already(
+    tx: AsyncConnection, turn: Fence, conversation: Row[Any], before: Row[Any]
+) -> bool:
     """Whether somebody stopped the work between two turns; the tombstone then names this one."""
-    unnamed = (
-        tombstones.c.conversation_id == turn.conversation_id,
-        tombstones.c.turn_id.is_(None),
-        tombstones.c.inbox_seq > before.read_up_to,
+    if conversation.signal_seq == 0:
+        return False  # nobody has ever stopped anything here
+    named = (
+        update(tombstones)
+        .where(
+            tombstones.c.conversation_id == turn.conversation_id,
+            tombstones.c.turn_id.is_(None),
+            tombstones.c.inbox_seq > before.read_up_to,
+        )
+        .values(turn_id=turn.turn_id)
+        .returning(tombstones.c.inbox_seq)
     )
-    stops = list((await tx.execute(select(tombstones.c.inbox_seq).where(*unnamed))).scalars())
-    await tx.execute(update(tombstones).where(*unnamed).values(turn_id=turn.turn_id))
-    await tx.execute(update(inbox).where(inbox.c.seq.in_(stops)).values(turn_id=turn.turn_id))
+    stops = list((await tx.execute(named)).scalars())
+    if stops:
+        await tx.execute(update(inbox).where(inbox.c.seq.in_(stops)).values(turn_id=turn.turn_id))
     return bool(stops)
-
-
-async def _open_batch(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]]) -> tuple[OpenCall, ...]:
-    """The batch to go on with; when a steer waits it is closed without running anything again."""
-    rows = await transcripts.batch(tx, turn.conversation_id)
-    if rows and any(wish.effect == Effect.STEER for wish in wishes):
-        await steps.close_batch(tx, turn, with_context=False)
-        return ()
-    return tuple(_open_call(row) for row in rows)
 
 
 def _open_call(row: Row[Any]) -> OpenCall:
@@ -204,20 +225,30 @@ def _open_call(row: Row[Any]) -> OpenCall:
     return OpenCall(row.id, row.tool, tool_class, row.input, state, on_resume(tool_class, state))
 
 
-async def _show_messages(
-    tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]], notices: Sequence[str]
-) -> None:
-    """Append what the model has not seen: context and what people ask for, in time, then our notices."""
-    messages = [*(await steps.take_context(tx, turn)), *(steps.as_message(wish) for wish in wishes)]
-    await _mark_read(tx, turn, wishes)
+async def _said(tx: AsyncConnection, turn: Fence, conversation: Row[Any]) -> list[Message]:
+    """The transcript so far."""
+    return await transcripts.messages(tx, turn.conversation_id) if conversation.next_position else []
+
+
+async def _used_call_ids(tx: AsyncConnection, conversation: Row[Any]) -> frozenset[str]:
+    return frozenset(await transcripts.call_ids(tx, conversation.id) if calls_were_made(conversation) else ())
+
+
+def _message(
+    said: Sequence[Message],
+    context: Sequence[Row[Any]],
+    wishes: Sequence[Row[Any]],
+    notices: Sequence[str],
+) -> Message | None:
+    """What the model has not seen: context and what people ask for, in time, then our notices."""
+    messages = [steps.as_message(row) for row in (*context, *wishes)]
     blocks: list[Block] = [shown(message) for message in sorted(messages, key=_when)]
-    last = await transcripts.last_role(tx, turn.conversation_id)
+    last = said[-1].role if said else None
     if not blocks and last == "assistant":
         notices = [*notices, "The message that interrupted you was withdrawn. Go on."]
     if blocks or last != "user":
         blocks += [Text(prompt.notice(words)) for words in notices]
-    if blocks:
-        await transcripts.append(tx, turn.conversation_id, turn.turn_id, user(*blocks))
+    return user(*blocks) if blocks else None
 
 
 def _when(message: InboxMessage) -> tuple[float, int]:
@@ -225,20 +256,33 @@ def _when(message: InboxMessage) -> tuple[float, int]:
 
 
 async def _mark_read(tx: AsyncConnection, turn: Fence, wishes: Sequence[Row[Any]]) -> None:
-    seqs = [wish.seq for wish in wishes]
-    if not seqs:
+    if not wishes:
         return
-    await tx.execute(update(inbox).where(inbox.c.seq.in_(seqs)).values(fate=Fate.READ, turn_id=turn.turn_id))
-    await tx.execute(
-        update(turns)
-        .where(turns.c.id == turn.turn_id, turns.c.read_up_to < max(seqs))
-        .values(read_up_to=max(seqs))
-    )
+    taken = case((inbox.c.receipt == Receipt.QUEUED, Receipt.TAKEN.value), else_=inbox.c.receipt)
     await tx.execute(
         update(inbox)
-        .where(inbox.c.seq.in_(seqs), inbox.c.receipt == Receipt.QUEUED)
-        .values(receipt=Receipt.TAKEN)
+        .where(inbox.c.seq.in_([wish.seq for wish in wishes]))
+        .values(fate=Fate.READ, turn_id=turn.turn_id, receipt=taken)
     )
+
+
+async def _take_conversation(
+    tx: AsyncConnection, turn: Fence, message: Message | None, gather_s: float
+) -> None:
+    """The conversation works on this turn now; the message, if there is one, becomes its newest."""
+    c = conversations.c
+    taken = (
+        update(conversations)
+        .where(c.id == turn.conversation_id)
+        .values(
+            active_turn=turn.turn_id, resume_turn=None, resume_since=None, gathering_since=None, not_before=0,
+            gather_s=gather_s, next_position=c.next_position + (0 if message is None else 1),
+        )
+        .returning(c.next_position)
+    )  # fmt: skip
+    next_position = int((await tx.execute(taken)).scalar_one())
+    if message is not None:
+        await transcripts.insert(tx, turn.conversation_id, turn.turn_id, next_position - 1, message)
 
 
 async def known(tx: AsyncConnection, turn_ids: Sequence[str]) -> frozenset[str]:
