@@ -2,7 +2,8 @@
 
 Every write runs in a task that the database owns: a caller that is cancelled stops waiting, and the
 transaction still comes to its end. Cancelling around a COMMIT leaves its outcome unknown and destroys the
-connection. SQLite lets one write at a time; `write_first` goes before all others that wait.
+connection. SQLite lets one write at a time, in groups with one COMMIT (`storage.group_commit`); `write_first`
+goes before all others that wait.
 
 What fails before its COMMIT was sent has done nothing, and is tried again while the database is away. What
 fails at its COMMIT may have been done: `CommitUnknown`, and whoever asked reads the records again.
@@ -13,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import URL, make_url
@@ -27,7 +27,7 @@ from sqlalchemy.types import Double
 
 from storage import postgres_engine, sqlite_engine
 from storage.errors import CommitUnknown, DatabaseAway, DatabaseUnusable
-from storage.turnstile import Turnstile
+from storage.group_commit import GroupCommit
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Database:
         self._reader = reader
         self._owned: set[asyncio.Task[Any]] = set()
         self._closing = False
-        self._turnstile = Turnstile() if self.is_sqlite else None
+        self._grouped = GroupCommit(writer) if self.is_sqlite else None
 
     @classmethod
     async def open(cls, url: str, *, read_only: bool = False) -> Database:
@@ -154,16 +154,15 @@ class Database:
         async with self._reader.connect() as connection:
             return await query(connection)
 
-    def _turn(self, *, first: bool) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self._turnstile is None else self._turnstile.passing(first=first)
-
     async def _write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        async with self._turn(first=False):
-            return await self._transact(transaction)
+        if self._grouped is not None:
+            return await self._grouped.run(transaction, first=False)
+        return await self._transact(transaction)
 
     async def _write_first(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        async with self._turn(first=True):
-            return await self._transact(transaction)
+        if self._grouped is not None:
+            return await self._grouped.run(transaction, first=True)
+        return await self._transact(transaction)
 
     async def _transact(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async with self._writer.connect() as connection, connection.begin() as begun:
