@@ -53,9 +53,11 @@ class Prometheus:
             try:
                 with urllib.request.urlopen(url, timeout=10) as answer:
                     return json.load(answer)["data"]
-            except urllib.error.HTTPError as error:
+            except urllib.error.HTTPError as error:  # 503 while it starts
+                with error:
+                    said = error.read().decode()
                 if error.code == 400:
-                    raise AssertionError(f"{parameters}: {error.read().decode()}") from None
+                    raise AssertionError(f"{parameters}: {said}") from None
                 failed: Exception = error
             except (urllib.error.URLError, ConnectionError) as error:
                 failed = error

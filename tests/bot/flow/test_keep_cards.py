@@ -51,17 +51,21 @@ class Platform:
         del self.posted[ref]
 
 
-async def kept(database: Database, platform: Platform, measures: Measures | None = None) -> None:
-    """Keep cards until the released state has been taken."""
-    keeper = CardKeeper(
+def keeper_on(database: Database, platform: Platform, measures: Measures) -> CardKeeper:
+    claims = Claims(database, "w1")
+    return CardKeeper(
         database,
         Bells(),
         platform,  # type: ignore[arg-type]
-        Claims(database, "w1"),
+        claims,
         min_interval_s=0.0,
-        measures=measures or Measures(),
+        measures=measures,
     )
-    task = asyncio.create_task(keeper.run())
+
+
+async def kept(database: Database, platform: Platform) -> None:
+    """Keep cards until the released state has been taken."""
+    task = asyncio.create_task(keeper_on(database, platform, Measures()).run())
     world = World(database)
     async with asyncio.timeout(10):
         while (await world.one(t.settlements)).card_released_at is None:
@@ -99,7 +103,15 @@ async def test_a_release_is_measured_from_the_settle_until_the_platform_took_it(
     turn = await world.begins()
     await world.settles(turn)
     await world.change(t.settlements, {"turn_id": turn.fence.turn_id}, settled_at=await world.now() - 30)
-    await kept(database, Platform(show=[Temporary("not now", 0.1)]), measures)
+    task = asyncio.create_task(
+        keeper_on(database, Platform(show=[Temporary("not now", 0.1)]), measures).run()
+    )
     lag = "watchkeeper_card_lag_seconds"
+    async with asyncio.timeout(10):
+        while measures.registry.get_sample_value(f"{lag}_count") == 0:
+            await asyncio.sleep(0.02)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
     assert measures.registry.get_sample_value(f"{lag}_count") == 1
     assert measures.registry.get_sample_value(f"{lag}_sum") == pytest.approx(30, abs=5)
