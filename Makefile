@@ -18,7 +18,7 @@ COMPILE := $(PY) -m uv --quiet pip compile pyproject.toml --group build --univer
 	--fork-strategy fewest --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
 	--strip-extras --upgrade
 
-.PHONY: help run test test-all check lock bench kill-points clean
+.PHONY: help run test test-all check lock bench matrix kill-points clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS='	' read -r t d; do \
@@ -52,6 +52,9 @@ bench: $(DEV_STAMP) ## Run the benchmarks in tests/bench
 
 kill-points: $(DEV_STAMP) ## Strike an analysis at every statement, commit and outside call; writes docs/kill-points.md
 	@$(PY) -m tests.kill_points --document docs/kill-points.md $(ARGS)
+
+matrix: $(DEV_STAMP) ## Strike real processes with every fault, ten seeds each, and write docs/matrix.md
+	@$(PY) -m tests.fleet --write docs/matrix.md $(ARGS)
 
 clean: ## Remove the virtual environment and whatever tools left behind
 	rm -rf $(VENV) build dist .ci-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
