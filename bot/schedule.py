@@ -28,7 +28,8 @@ class Job:
 
 def started(jobs: tuple[Job, ...]) -> AsyncIOScheduler:
     """A running scheduler with these jobs."""
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a run that is skipped is made up for by the next
+    # Not its warnings: a run that is skipped is made up for by the next.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     scheduler = AsyncIOScheduler(
         timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
     )

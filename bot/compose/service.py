@@ -54,6 +54,7 @@ LAST_WORDS_S = 3.0
 async def run(settings: Settings, platform: Platform, listener: socket.socket | None = None) -> int:
     """Run until a signal ends it; returns the exit code. Raises Unusable with the mend."""
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(platform.chat.close)
         _hold_database(settings, stack)
         database = await opened(settings, listener)
         stack.push_async_callback(database.close)
@@ -116,7 +117,6 @@ class _Service:
         """From the first check to the last word."""
         self._listen_to_signals()
         self._began_empty = await self._database.read(conversations.is_empty)  # before anything comes in
-        self._stack.push_async_callback(self._platform.chat.close)
         self._stack.push_async_callback(self._fleet.close)
         server = await self._start_web(listener)
         self._stack.push_async_callback(server.close)

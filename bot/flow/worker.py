@@ -143,7 +143,7 @@ class Worker:
         self._leases.drop(fence)
         self._around.measures.running(len(self._running))
         if was_full:  # else whoever left work behind has rung for it
-            self._around.bells.ring(Topic.WORK)
+            self._around.bells.ring_here(Topic.WORK)
 
     # --- working --------------------------------------------------------------------------------------------
 

@@ -103,6 +103,10 @@ class Room:
             await self._records.close()
         await self._stack.aclose()
 
+    def use_database(self, url: str) -> None:
+        """Keep the records in this Postgres database, which the story sees to."""
+        self._database_url = fresh.driven(url)
+
     async def _make_database(self) -> None:
         """A Postgres database of this story's own, on the server of this interpreter."""
         fresh.shared_postgres()  # here, since it dies with the thread that starts it
