@@ -89,7 +89,7 @@ class _Service:
         self._redactor = Redactor(settings.secrets())
         self._bells = build_bells(settings)
         # A container that is started again has the same host name and process id, and is another one.
-        self._worker_name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._worker_name = worker_name()
         self._ended = asyncio.Event()
         self._began_empty = False
         self._connected = False
