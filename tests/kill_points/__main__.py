@@ -44,7 +44,7 @@ async def planned(store: Store, asked: argparse.Namespace) -> dict[str, Runs]:
     if asked.second != "only":
         points = [point for point in await campaign.learn(store) if asked.points in str(point)]
         faults = [fault for fault in Fault if asked.faults in fault]
-        found["One fault"] = [(strike,) for strike in campaign.strikes(points, faults)]
+        found["One fault"] = [(strike,) for strike in campaign.strikes(store, points, faults)]
     if asked.second != "not":
         found["A second SIGKILL while recovering from the first"] = await campaign.second_crashes(store)
     return {heading: campaign.sample(runs, asked.one_in) for heading, runs in found.items()}

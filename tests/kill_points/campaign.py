@@ -49,13 +49,14 @@ async def second_crashes(store: Store) -> list[tuple[Strike, ...]]:
     """A SIGKILL, and another at each point of the process that recovers from it."""
     runs: list[tuple[Strike, ...]] = []
     for first in CRASHES:
-        runs += [(first, second) for second in strikes(await learn_recovery(store, first), KILLS)]
+        runs += [(first, second) for second in strikes(store, await learn_recovery(store, first), KILLS)]
     return runs
 
 
-def strikes(points: Iterable[Point], faults: Sequence[Fault]) -> list[Strike]:
-    """Each of these faults at each of these points."""
-    return [Strike(point, fault) for point in points for fault in faults if fault in FAULTS_OF[point.kind]]
+def strikes(store: Store, points: Iterable[Point], faults: Sequence[Fault]) -> list[Strike]:
+    """Each of these faults at each of these points; who is frozen needs somebody else who goes on."""
+    possible = [fault for fault in faults if store.takes_several or fault is not Fault.FREEZE]
+    return [Strike(point, fault) for point in points for fault in possible if fault in FAULTS_OF[point.kind]]
 
 
 def sample(runs: Sequence[tuple[Strike, ...]], one_in: int) -> list[tuple[Strike, ...]]:

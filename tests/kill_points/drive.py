@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,19 @@ from tests.kill_points import checks, points
 from tests.kill_points.points import Fault, Kind, Life, Plan, Point, Strike
 from tests.kill_points.scenario import Analysis
 from tests.kill_points.world import Store, World
+from tests.stories.processes import Watchkeeper
+from tests.stories.telling import ANSWER
 
-STUCK_AFTER_S = 12.0
+STUCK_AFTER_S = 20.0
 """Without anything happening for so long it never comes to rest: no limit, lease or pause is longer."""
 REST_WITHIN_S = 120.0
 """However busy the machine is."""
 HANGS_AT_MOST_S = 15.0
 STANDS_STILL_S = 0.3
+FROZEN_FOR_S = 8.5
+"""Longer than a lease and what it takes to notice its end."""
+AWAKE_FOR_S = 1.0
+"""So long one that wakes is watched at least."""
 STARTS = 8
 LOOK_EVERY_S = 0.05
 
@@ -59,6 +66,7 @@ class Run:
         self._plant = plant
         self._analysis = Analysis(world)
         self._plans: list[Plan] = []
+        self._somebody_is_frozen = False
         self.outcome = Outcome(tuple(strikes))
 
     async def run(self) -> Outcome:
@@ -109,6 +117,11 @@ class Run:
         return self._stuck_after_s + (HANGS_AT_MOST_S if self._hangs else 0.0)
 
     async def _is_well(self) -> bool:
+        slack = self._world.slack
+        if (
+            self._somebody_is_frozen or not self._world.posts(ANSWER) or slack.live_cards()
+        ):  # seen at once, without the database
+            return False
         return not await checks.faults(self._world, self._analysis)
 
     @property
@@ -120,10 +133,8 @@ class Run:
     async def _keep_running(self) -> None:
         life = Life.FIRST
         for _ in range(STARTS):
-            plan = self._begin(life)
-            process = self._world.process
-            assert process is not None
-            helping = asyncio.create_task(self._help_where_it_hangs(plan))
+            plan, process = self._begin(life)
+            helping = asyncio.create_task(self._help(plan, process))
             try:
                 self.outcome.codes.append(await process.wait())
             finally:
@@ -135,27 +146,32 @@ class Run:
                 life = Life.RESUMED
         raise AssertionError(f"started {STARTS} times")
 
-    def _begin(self, life: Life) -> Plan:
+    def _begin(self, life: Life) -> tuple[Plan, Watchkeeper]:
         number = len(self._plans) + 1
         strike = self._strikes.pop(life, None)
         path = self._world.folder / f"passed.{number}"
         plan = Plan(life, path, self._world.black_hole, strike, self._plant)
         self._plans.append(plan)
-        self._world.begin(plan)
-        return plan
+        return plan, self._world.begin(plan)
 
-    async def _help_where_it_hangs(self, plan: Plan) -> None:
-        """A process that nothing but a SIGKILL can help, as an orchestrator's liveness probe would see."""
-        if plan.strike is None or plan.strike.fault is not Fault.HANG:
+    async def _help(self, plan: Plan, process: Watchkeeper) -> None:
+        """What somebody else has to do about a strike: an orchestrator, or whoever wakes the frozen."""
+        if plan.strike is None or plan.strike.fault not in (Fault.HANG, Fault.FREEZE):
             return
         while not points.has_struck(plan.passed):
             await asyncio.sleep(LOOK_EVERY_S)
+        if plan.strike.fault is Fault.FREEZE:
+            self._somebody_is_frozen = True
+            self._begin(Life.RECOVERY)
+            await asyncio.sleep(FROZEN_FOR_S)
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(AWAKE_FOR_S)
+            self._somebody_is_frozen = False
+            return
         all_stands = plan.strike.point.kind is not Kind.CALL and self._world.settings.database_url.startswith(
             "sqlite"
         )
         await asyncio.sleep(STANDS_STILL_S if all_stands else HANGS_AT_MOST_S)
-        process = self._world.process
-        assert process is not None
         self.outcome.helped = True
         process.kill()
 

@@ -30,14 +30,14 @@ from sqlalchemy.engine.default import DefaultDialect
 from yarl import URL
 
 from storage.engine import Database
-from tests.kill_points.points import STRUCK, Fault, Kind, Plan, Point
+from tests.kill_points.points import KILLS, STRUCK, Fault, Kind, Plan, Point
 
 FOR_EVER_S = 3_600
 
 FEW_TIMES = 2
 """Reads leave nothing behind and come by time, like a few writes: so often each is a point of its own."""
 
-BY_TIME = frozenset({"conversations.renew", "cards.heartbeat", "cards.sweep", "conversations.end_leases"})
+BY_TIME = frozenset({"conversations.renew", "claims.renew", "cards.heartbeat", "cards.sweep"})
 
 VERB = re.compile(
     r"\s*(?:with .*?\)\s*)?(select|insert|update|delete|begin|pragma)\b(?:.*?\b(?:from|into|update)\s+(\w+))?"
@@ -46,8 +46,8 @@ VERB = re.compile(
 )
 UPDATED = re.compile(r"\s*update\s+(\w+)", re.IGNORECASE)
 
-_transaction: ContextVar[str] = ContextVar("transaction", default="start-up")
-_reads: ContextVar[bool] = ContextVar("reads", default=False)
+_transaction: ContextVar[str] = ContextVar("transaction", default="outside of transactions")
+_reads: ContextVar[bool] = ContextVar("reads", default=True)
 
 
 class Watch:
@@ -76,15 +76,17 @@ class Watch:
         if point is None or strike is None or strike.point != point or strike.fault not in faults:
             return None
         self._write(f"{STRUCK}\t{strike}")
-        if strike.fault in (Fault.KILL_BEFORE, Fault.KILL_AFTER):
+        if strike.fault in KILLS:
             os.kill(os.getpid(), signal.SIGKILL)
+        if strike.fault is Fault.FREEZE:
+            os.kill(os.getpid(), signal.SIGSTOP)
         return strike.fault
 
     def _write(self, line: str) -> None:
         os.write(self._file, f"{line}\n".encode())
 
 
-BEFORE = (Fault.KILL_BEFORE, Fault.ERROR_BEFORE, Fault.HANG)
+BEFORE = (Fault.KILL_BEFORE, Fault.ERROR_BEFORE, Fault.HANG, Fault.FREEZE)
 AFTER = (Fault.KILL_AFTER, Fault.ERROR_AFTER)
 
 

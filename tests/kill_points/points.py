@@ -29,14 +29,16 @@ class Fault(StrEnum):
     ERROR_BEFORE = "error before"
     ERROR_AFTER = "error after"
     HANG = "hang"
+    FREEZE = "SIGSTOP before"
 
 
 KILLS = (Fault.KILL_BEFORE, Fault.KILL_AFTER)
 FAULTS_OF: dict[Kind, tuple[Fault, ...]] = {
     # Killed after a statement is killed before the next one, or before the commit: nothing lies between.
-    Kind.STATEMENT: (Fault.KILL_BEFORE, Fault.ERROR_BEFORE, Fault.ERROR_AFTER, Fault.HANG),
+    Kind.STATEMENT: tuple(fault for fault in Fault if fault is not Fault.KILL_AFTER),
     Kind.COMMIT: tuple(Fault),
-    Kind.CALL: tuple(Fault),
+    # Who was frozen before a call and wakes may still show that one call: that is no fault.
+    Kind.CALL: tuple(fault for fault in Fault if fault is not Fault.FREEZE),
 }
 
 

@@ -11,6 +11,11 @@ from tests.kill_points.points import FAULTS_OF, Fault, Kind
 
 HEAD = "| point | " + " | ".join(Fault) + " |\n|---|" + "---:|" * len(Fault)
 
+WHY_NOT = {
+    (Kind.STATEMENT, Fault.KILL_AFTER): "as before the next",
+    (Kind.CALL, Fault.FREEZE): "may still be seen",
+}
+
 
 def verdict(outcome: Outcome) -> str:
     """One word."""
@@ -37,7 +42,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         cells = []
         for fault in Fault:
             some = by_cell.get((kind, fault), [])
-            cells.append(cell(some) if some else "–" if fault in FAULTS_OF[kind] else "as before the next")
+            cells.append(cell(some) if some else "–" if fault in FAULTS_OF[kind] else WHY_NOT[kind, fault])
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -70,6 +75,7 @@ run of its own, one fault:
 
 * **SIGKILL before** and **after**; after a statement is before the next, so statements have only the former;
 * **error before** and **error after**: the connection is lost, and with it the reply (on Postgres really);
+* **SIGSTOP before** a statement or COMMIT, on Postgres: another process takes over, and then the first wakes;
 * **hang**: nobody answers. Slack, the model and the tool server are swapped for a port that takes connections
   and says nothing, so our own time limits must end it. On Postgres the server sleeps until its limit for
   statements. On SQLite there is nobody to wait for: the whole process stands still until it is killed.

@@ -9,7 +9,7 @@ import pytest
 from tests.kill_points.drive import drive
 from tests.kill_points.plants import PLANTS
 from tests.kill_points.points import Fault, Kind, Life, Point, Strike
-from tests.kill_points.world import Store
+from tests.kill_points.world import PostgresStore, Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -25,6 +25,8 @@ WHILE_CALLS_RUN = strike(Kind.COMMIT, Life.FIRST, "decisions.decide: COMMIT", Fa
 AFTER_A_SIDE_EFFECT = strike(Kind.CALL, Life.FIRST, "tool restart", Fault.KILL_AFTER)
 AFTER_THE_ANSWER = strike(Kind.CALL, Life.RESUMED, "slack chat.postMessage", Fault.KILL_AFTER)
 IN_A_COMMIT = strike(Kind.STATEMENT, Life.FIRST, "steps.commit: select turns", Fault.KILL_BEFORE)
+
+BEFORE_A_REQUEST = strike(Kind.CALL, Life.FIRST, "model messages", Fault.FREEZE, 2)
 
 CAUGHT: dict[str, tuple[tuple[Strike, ...], str]] = {
     "acknowledge first": (BEFORE_STORED, "acknowledged and not stored"),
@@ -56,6 +58,19 @@ async def test_without_a_bug_the_same_points_are_survived(
     outcome = await drive(Store(tmp_path), *strikes)
     assert outcome.reached
     assert outcome.faults == [], outcome.log
+
+
+@pytest.mark.parametrize("bug", ["", "skip the fence"])
+async def test_whoever_wakes_after_a_takeover_writes_only_where_the_fence_is_skipped(
+    bug: str, tmp_path: Path
+) -> None:
+    store = PostgresStore(tmp_path)
+    try:
+        outcome = await drive(store, *BEFORE_A_REQUEST, plant=bug, stuck_after_s=SOON_S + 9)
+    finally:
+        store.close()
+    assert outcome.reached
+    assert bool(outcome.faults) is bool(bug), outcome
 
 
 def test_every_plant_has_a_test() -> None:

@@ -33,8 +33,8 @@ async def learned(store: Store) -> list[Point]:
     return points
 
 
-def runs(points: Sequence[Point]) -> list[tuple[Strike, ...]]:
-    return [(strike,) for strike in campaign.strikes(points, KILLS)]
+def runs(store: Store, points: Sequence[Point]) -> list[tuple[Strike, ...]]:
+    return [(strike,) for strike in campaign.strikes(store, points, KILLS)]
 
 
 def must_be_well(outcomes: Sequence[Outcome]) -> None:
@@ -47,11 +47,13 @@ def must_be_well(outcomes: Sequence[Outcome]) -> None:
 
 async def test_sigkill_at_every_point_on_sqlite(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    must_be_well(await campaign.drive_all(store, runs(await learned(store))))
+    must_be_well(await campaign.drive_all(store, runs(store, await learned(store))))
 
 
 async def test_sigkill_at_a_fifth_of_the_points_on_postgres(postgres: Store) -> None:
-    must_be_well(await campaign.drive_all(postgres, campaign.sample(runs(await learned(postgres)), A_FIFTH)))
+    must_be_well(
+        await campaign.drive_all(postgres, campaign.sample(runs(postgres, await learned(postgres)), A_FIFTH))
+    )
 
 
 async def test_a_second_sigkill_while_recovering_from_the_first(tmp_path: Path) -> None:

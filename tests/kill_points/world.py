@@ -14,13 +14,14 @@ from storage.engine import Database
 from tests.kill_points import child
 from tests.kill_points.points import Plan
 from tests.servers.postgres import PostgresServer
-from tests.stories.room import Room
+from tests.stories.processes import Watchkeeper
+from tests.stories.room import Room, free_port
 
 CONFIG = """
 [worker]
 poll_s = 0.2
 gather_s = 0.05
-lease_s = 2
+lease_s = 6
 drain_timeout_s = 4
 
 [card]
@@ -54,6 +55,8 @@ class Store:
     """Where the database of a run is. `prepare` makes a fresh one at the current schema."""
 
     name = "SQLite"
+    takes_several = False
+    """Whether several processes may use one database."""
 
     def __init__(self, folder: Path) -> None:
         self._template = folder / "template.db"
@@ -76,6 +79,7 @@ class PostgresStore(Store):
     """A server of its own; each run has a copy of one migrated database."""
 
     name = "Postgres"
+    takes_several = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -111,6 +115,7 @@ class World(Room):
         super().__init__(folder, slack={"retry_delays": RETRIES, "ack_timeout": 1.0})
         self._url = url
         self._black_hole: asyncio.Server | None = None
+        self._begun: list[Watchkeeper] = []
 
     async def __aenter__(self) -> World:
         await super().__aenter__()
@@ -118,9 +123,10 @@ class World(Room):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self.process is not None and self.process.returncode is None:
-            self.process.kill()
-            await self.process.wait()
+        for process in self._begun:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         if self._black_hole is not None:
             self._black_hole.close()
         await super().__aexit__(*error)
@@ -136,12 +142,14 @@ class World(Room):
 
     def environment(self) -> dict[str, str]:
         """The variables under which Watchkeeper runs here."""
-        return {**super().environment(), "DATABASE_URL": self._url}
+        return {**super().environment(), "DATABASE_URL": self._url, "WATCHKEEPER_PORT": str(free_port())}
 
-    def begin(self, plan: Plan) -> None:
-        """Start a process with this plan."""
+    def begin(self, plan: Plan) -> Watchkeeper:
+        """Start a process with this plan, which is the newest then."""
         environment = {"PATH": os.environ["PATH"], **self.environment()}
         self.process = child.start(environment, self.folder, self.stderr, plan)
+        self._begun.append(self.process)
+        return self.process
 
     async def records(self) -> Database:
         """The database, open for reading beside Watchkeeper."""
