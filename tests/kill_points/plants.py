@@ -135,8 +135,8 @@ def _skip_the_fence() -> None:
     async def pass_through(tx: Any, shown: Any) -> Any:
         return await fence.lock(tx, shown.conversation_id)
 
-    signals.first_held = first_held
-    steps.first_held = first_held  # type: ignore[attr-defined]
+    for reader in (signals, steps):
+        reader.first_held = first_held  # type: ignore[attr-defined]
     for module in (fence, settlements, steps):
         module.pass_through = pass_through  # type: ignore[attr-defined]
 
