@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fleet import servers
-from tests.fleet.fleet import LEASE_S, Arrangement, Fleet
+from tests.fleet.fleet import SHORT_LEASE_S, Arrangement, Fleet
 from tests.fleet.laws import Row
 from tests.fleet.member import Member
 from tests.fleet.phases import Phase
@@ -20,8 +20,9 @@ from tests.servers.postgres_wire import Lost
 from tests.servers.proxy import Direction
 
 AS_USUAL = Arrangement()
+SHORT_LEASE = Arrangement(lease_s=SHORT_LEASE_S)
 
-SURVIVES_S = LEASE_S + 2.0
+SURVIVES_S = SHORT_LEASE_S + 2.0
 """So long a frozen or cut-off process must have been replaced at the latest."""
 
 AWAKE_S = 2.0
@@ -107,9 +108,9 @@ async def reset_connections(struck: Struck) -> None:
 
 
 async def refuse_connections(struck: Struck) -> None:
-    """Its connections to Postgres end and no new one is taken, for less than the lease."""
+    """Its connections to Postgres end, and no new one is taken for a while."""
     struck.victim.postgres.refuse()
-    await asyncio.sleep(struck.chance.uniform(0.3, LEASE_S / 2))
+    await asyncio.sleep(struck.chance.uniform(0.3, SHORT_LEASE_S / 2))
     struck.victim.postgres.pass_on()
 
 
@@ -151,9 +152,9 @@ async def end_sessions(struck: Struck) -> None:
 
 
 async def freeze_postgres(_: Struck) -> None:
-    """It stands for a while, shorter than the lease."""
+    """It stands for a while."""
     servers.postgres().freeze()
-    await asyncio.sleep(LEASE_S / 2)
+    await asyncio.sleep(SHORT_LEASE_S / 2)
     servers.postgres().thaw()
 
 
@@ -203,9 +204,9 @@ def _clock(offset: str) -> Arrangement:
 FAULTS: tuple[Fault, ...] = (
     Fault("SIGKILL", kill, 2.0, EVERY),
     Fault("SIGTERM", terminate, 3.0, EVERY, exits_with=0),
-    Fault("SIGSTOP past the lease", freeze, SURVIVES_S, EVERY),
-    Fault("Postgres black hole past the lease", partition, SURVIVES_S, EVERY),
-    Fault("Postgres half open past the lease", half_open, SURVIVES_S, WORKING),
+    Fault("SIGSTOP past the lease", freeze, SURVIVES_S, EVERY, SHORT_LEASE),
+    Fault("Postgres black hole past the lease", partition, SURVIVES_S, EVERY, SHORT_LEASE),
+    Fault("Postgres half open past the lease", half_open, SURVIVES_S, WORKING, SHORT_LEASE),
     Fault("Postgres connections reset", reset_connections, 3.0, WORKING),
     Fault("Postgres connections refused", refuse_connections, SURVIVES_S, SOME),
     Fault("answers to COMMIT lost", lose_commits, SURVIVES_S, WORKING),
@@ -215,7 +216,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("Postgres restarts (fast)", restart_postgres_fast, 5.0, WORKING, of_one=False),
     Fault("Postgres restarts (immediate)", restart_postgres_immediately, 5.0, WORKING, of_one=False),
     Fault("pg_terminate_backend of all", end_sessions, 3.0, WORKING, of_one=False),
-    Fault("Postgres frozen for half a lease", freeze_postgres, 5.0, SOME, of_one=False),
+    Fault("Postgres frozen for 1.5 s", freeze_postgres, 5.0, SOME, of_one=False),
     Fault("Valkey killed", kill_valkey, 3.0, SOME, of_one=False),
     Fault("Valkey FLUSHALL", empty_valkey, 3.0, SOME, of_one=False),
     Fault("Valkey frozen", freeze_valkey, 3.0, SOME, of_one=False),

@@ -22,7 +22,12 @@ from tests.servers.slack import SlackServer
 from tests.stories import probes
 from tests.stories.room import eventually, free_port
 
-LEASE_S = 3.0
+LEASE_S = 15.0
+"""As in production: whoever goes on sooner does not wait for a lease."""
+
+SHORT_LEASE_S = 3.0
+"""For faults that only the end of a lease can mend."""
+
 READY_WITHIN_S = 30.0
 RETRIES = (0.1, 0.2, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0, 4.0, 8.0)
 """Slack's own are minutes; sent again often enough that whatever is not acknowledged comes once more."""
@@ -59,6 +64,7 @@ timeout_s = 20
 class Arrangement:
     """What is different from the start: clocks by member, no Redis, bells that cannot be trusted."""
 
+    lease_s: float = LEASE_S
     clocks: Mapping[int, str] = field(default_factory=dict)
     redis: bool = True
     dropped: float = 0.0
@@ -94,7 +100,7 @@ class Fleet:
         self._probe_began = self._probe_log.stat().st_size
         self.database = await servers.fresh_database()
         self._redis_database = urlsplit((await servers.in_their_thread(servers.valkey)).fresh_url()).path
-        config = CONFIG.format(lease_s=LEASE_S, probe=self._probe_url)
+        config = CONFIG.format(lease_s=self.arrangement.lease_s, probe=self._probe_url)
         (self.folder / "watchkeeper.toml").write_text(config)
         return self
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from tests.fleet.faults import FAULTS
-from tests.fleet.fleet import LEASE_S
+from tests.fleet.fleet import LEASE_S, SHORT_LEASE_S
 from tests.fleet.phases import Phase
 from tests.fleet.run import Outcome
 
@@ -20,7 +20,7 @@ PAGE = """# Matrix of faults
 Three real `watchkeeper serve` processes on a real Postgres and Valkey, under a load of four incidents with
 read-only, idempotent and side-effecting calls and steers. One fault strikes at one moment, which the seed
 chooses; then everything must come to rest and every law must hold (`tests/fleet/laws.py`,
-`tests/invariants.py`). The lease is {lease:g} s.
+`tests/invariants.py`). The lease is {lease:g} s, and {short:g} s where only its end helps ("past the lease").
 
 * *Went on after*: seconds from the fault to the next model request or the settle record of each turn that it
   struck; a later one than the limit fails the run.
@@ -61,7 +61,9 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 def page(outcomes: Sequence[Outcome], day: date) -> str:
     """The page of the last run."""
-    return PAGE.format(lease=LEASE_S, day=day, summary=summary(outcomes), table=table(outcomes))
+    return PAGE.format(
+        lease=LEASE_S, short=SHORT_LEASE_S, day=day, summary=summary(outcomes), table=table(outcomes)
+    )
 
 
 def _numbers(some: Sequence[Outcome]) -> tuple[str, str]:
