@@ -23,6 +23,9 @@ log = structlog.get_logger()
 
 HISTORY_LIMIT_S = 10.0
 
+CLAIM_AT_ONCE = 4
+"""What waits is spread: whoever comes first does not take all that the others could begin with too."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkLimits:
@@ -110,7 +113,7 @@ class Worker:
             soonest = await self._around.database.read(conversations.soonest)
             if soonest is None or soonest > 0:
                 return None if soonest is None else soonest + 0.005
-            if not await self._claim(free):  # somebody else was quicker
+            if not await self._claim(min(free, CLAIM_AT_ONCE)):  # somebody else was quicker
                 return None
         return None
 
