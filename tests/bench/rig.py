@@ -20,12 +20,16 @@ from typing import Any
 from tests.stories.room import free_port
 
 ROOT = Path(__file__).parents[2]
+START = "import sys; from bot import cli; sys.exit(cli.run(sys.argv[1:]))"
 
 
 class Serve:
-    """One `watchkeeper serve`, started as people start it."""
+    """One `watchkeeper serve`, started as people start it; `beforehand` is Python that is run in it first."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], config: str = "") -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], config: str = "", beforehand: str = ""
+    ) -> None:
+        self._program = ["-c", f"{beforehand}; {START}"] if beforehand else ["-m", "bot"]
         self.port = free_port()
         self.database = folder / "watchkeeper.db"
         self.log = folder / "watchkeeper.log"
@@ -52,7 +56,7 @@ class Serve:
         """Start it and wait until it is ready; returns the seconds from exec to a 200 of /readyz."""
         began = time.monotonic()
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "bot", "serve"]
+            command = [sys.executable, *self._program, "serve"]
             self._process = subprocess.Popen(
                 command, cwd=self._folder, env=self._environment, stdout=log, stderr=log
             )
@@ -132,6 +136,12 @@ def verdict(name: str, found: float, aim: float, unit: str = "") -> str:
     """One line that says whether an aim was met in this run; nothing fails for it."""
     sign = "met" if found <= aim else "MISSED"
     return f"aim {sign}: {name} {found:.1f}{unit} (at most {aim:g}{unit})"
+
+
+def at_least(name: str, found: float, aim: float, unit: str = "") -> str:
+    """Like `verdict`, for what should be much."""
+    sign = "met" if found >= aim else "MISSED"
+    return f"aim {sign}: {name} {found:.2f}{unit} (at least {aim:g}{unit})"
 
 
 def encoded(value: object) -> bytes:

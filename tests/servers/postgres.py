@@ -21,6 +21,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import asyncpg
+import psutil
 
 NOBODY = "nobody"
 START_WITHIN_S = 30.0
@@ -104,6 +105,17 @@ class PostgresServer:
     def log(self) -> str:
         """What it has logged."""
         return (self.folder / "log").read_text(errors="replace")
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the server so far, of sessions that have ended too."""
+        assert self._process is not None
+        main = psutil.Process(self._process.pid)
+        while True:
+            try:
+                living = [child.cpu_times() for child in main.children()]
+            except psutil.NoSuchProcess:  # it ended just then, and is in the sum of those that have
+                continue
+            return sum(main.cpu_times()[:4]) + sum(times.user + times.system for times in living)
 
     # --- databases ----------------------------------------------------------------------------------------
 
