@@ -23,7 +23,7 @@ from tests.servers.slack.messages import Version
 
 CARD, ANSWER = "watchkeeper_card", "watchkeeper_answer"
 FORESEEN = "live again"  # judged by a law of ours, which knows who was frozen
-SURPRISES = ("turn_lost", "unexpected", "Traceback", "never retrieved", "was destroyed")
+SURPRISES = ('"level": "error"', "Traceback", "never retrieved", "was destroyed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,11 @@ def a_zombie_writes_nothing(seen: Evidence) -> list[str]:
     """The rows of the turns that others took over are the same at rest as when it woke."""
     before, after = set(seen.rows_when_it_woke), set(seen.rows_at_rest)
     taken = {row.turn for row in before}
-    return [f"written after the takeover: {row}" for row in after - before if row.turn in taken] + [
-        f"gone after the takeover: {row}" for row in before - after
-    ]
+    return [
+        f"written after the takeover: {row.where} of {row.turn}"
+        for row in after - before
+        if row.turn in taken
+    ] + [f"gone after the takeover: {row.where} of {row.turn}" for row in before - after]
 
 
 def a_resumed_turn_goes_on_on_the_same_card(seen: Evidence) -> list[str]:
