@@ -39,6 +39,9 @@ FEW_TIMES = 2
 
 BY_TIME = frozenset({"conversations.renew", "claims.renew", "cards.heartbeat", "cards.sweep"})
 
+FRAMES = frozenset({"BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK"})
+"""What surrounds transactions on SQLite is the same for all of them, and as the statement beside it."""
+
 VERB = re.compile(
     r"\s*(?:with .*?\)\s*)?(select|insert|update|delete|begin|pragma)\b(?:.*?\b(?:from|into|update)\s+(\w+))?"
     r"|\s*(\w+)",
@@ -105,19 +108,20 @@ def install(plan: Plan) -> None:
 
 
 def _name_transactions() -> None:
-    """Statements bear the name of the storage function that asked for them."""
+    """Statements bear the name of the storage function that asked for them, whichever task runs them."""
 
     def named(method: Any, *, reads: bool) -> Any:
         @wraps(method)
         async def run(self: Database, transaction: Any, *args: Any, **kwargs: Any) -> Any:
             module = transaction.__module__.rpartition(".")[2]
-            name = _transaction.set(f"{module}.{transaction.__qualname__}")
-            kind = _reads.set(reads)
-            try:
-                return await method(self, transaction, *args, **kwargs)
-            finally:
-                _transaction.reset(name)
-                _reads.reset(kind)
+
+            async def known(tx: Any, *args: Any, **kwargs: Any) -> Any:
+                # Not taken back: the COMMIT that follows bears the name too, of the last one in its group.
+                _transaction.set(f"{module}.{transaction.__qualname__}")
+                _reads.set(reads)
+                return await transaction(tx, *args, **kwargs)
+
+            return await method(self, known, *args, **kwargs)
 
         return run
 
@@ -148,9 +152,10 @@ def _watch_statements(watch: Watch) -> None:
 
 
 def _statement(watch: Watch, statement: str) -> Point | None:
-    name = f"{_transaction.get()}: {_said(statement)}"
-    comes_by_time = _reads.get() or _transaction.get() in BY_TIME
-    if (_reads.get() and statement == "BEGIN") or (comes_by_time and not watch.is_new(name)):
+    frames = statement.split(maxsplit=1)[0] in FRAMES
+    name = f"{'writing' if frames else _transaction.get()}: {_said(statement)}"
+    few = frames or _reads.get() or _transaction.get() in BY_TIME
+    if statement == "BEGIN" or (few and not watch.is_new(name)):
         return None
     return watch.passes(Kind.STATEMENT, name)
 

@@ -94,15 +94,15 @@ def _tear_transactions() -> None:
     """What is written with a transcript's message is committed after it, in a transaction of its own."""
     from storage import transcripts  # noqa: PLC0415
 
-    append = transcripts.append
+    insert = transcripts.insert
 
-    async def appended(tx: Any, *args: Any) -> Any:
-        said = await append(tx, *args)
-        await tx.exec_driver_sql("COMMIT")
-        await tx.exec_driver_sql("BEGIN IMMEDIATE")
+    async def inserted(tx: Any, *args: Any) -> Any:
+        said = await insert(tx, *args)
+        for statement in ("COMMIT", "BEGIN IMMEDIATE", "SAVEPOINT member"):
+            await tx.exec_driver_sql(statement)
         return said
 
-    transcripts.append = appended  # type: ignore[assignment]
+    transcripts.insert = inserted  # type: ignore[assignment]
 
 
 def _forget_to_resume() -> None:

@@ -24,7 +24,7 @@ BEFORE_STORED = strike(Kind.COMMIT, Life.FIRST, "inbox.ingest: COMMIT", Fault.KI
 WHILE_CALLS_RUN = strike(Kind.COMMIT, Life.FIRST, "decisions.decide: COMMIT", Fault.KILL_AFTER, 2)
 AFTER_A_SIDE_EFFECT = strike(Kind.CALL, Life.FIRST, "tool restart", Fault.KILL_AFTER)
 AFTER_THE_ANSWER = strike(Kind.CALL, Life.RESUMED, "slack chat.postMessage", Fault.KILL_AFTER)
-IN_A_COMMIT = strike(Kind.STATEMENT, Life.FIRST, "steps.commit: select turns", Fault.KILL_BEFORE)
+IN_A_COMMIT = strike(Kind.STATEMENT, Life.FIRST, "steps.commit: insert calls", Fault.KILL_BEFORE)
 
 BEFORE_A_REQUEST = strike(Kind.CALL, Life.FIRST, "model messages", Fault.FREEZE, 2)
 

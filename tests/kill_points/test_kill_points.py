@@ -42,7 +42,7 @@ def must_be_well(outcomes: Sequence[Outcome]) -> None:
     failed = [f"{outcome}\n{outcome.log[-4_000:]}" for outcome in outcomes if outcome.faults]
     assert not failed, "\n\n".join([f"{len(failed)} of {len(outcomes)} failed", *failed[:5]])
     reached = sum(outcome.reached for outcome in outcomes)
-    assert reached >= 0.9 * len(outcomes), f"only {reached} of {len(outcomes)} points were reached"
+    assert reached >= 0.85 * len(outcomes), f"only {reached} of {len(outcomes)} points were reached"
 
 
 async def test_sigkill_at_every_point_on_sqlite(tmp_path: Path) -> None:
