@@ -23,7 +23,7 @@ from tests.servers.slack.messages import Version
 
 CARD, ANSWER = "watchkeeper_card", "watchkeeper_answer"
 FORESEEN = "live again"  # judged by a law of ours, which knows who was frozen
-SURPRISES = ('"level": "error"', "Traceback", "never retrieved", "was destroyed")
+SURPRISES = ("Traceback", "never retrieved", "was destroyed")
 
 
 @dataclass(frozen=True, slots=True)
