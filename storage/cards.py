@@ -20,7 +20,8 @@ from storage.tables import calls, cards, conversations, inbox, requests, settlem
 
 async def create(tx: AsyncConnection, card_id: str, conversation_id: str, turn_id: str) -> None:
     """A new card for a turn; it is posted by whoever reconciles it."""
-    await tx.execute(cards.insert().values(id=card_id, conversation_id=conversation_id, turn_id=turn_id))
+    values = {"id": card_id, "conversation_id": conversation_id, "turn_id": turn_id}
+    await tx.execute(cards.insert(), values)
 
 
 async def hand_on(tx: AsyncConnection, card_id: str, turn_id: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.errors import Fenced
@@ -24,12 +24,13 @@ class Fence:
     turn_id: str = ""
 
 
+_LOCK = select(conversations).where(conversations.c.id == bindparam("this")).with_for_update(key_share=True)
+# Made once: it is the first statement of nearly every transaction, and making it costs as much as running it.
+
+
 async def lock(tx: AsyncConnection, conversation_id: str) -> Row[tuple[object, ...]]:
     """Lock a conversation's row for this transaction and return it."""
-    statement = (
-        select(conversations).where(conversations.c.id == conversation_id).with_for_update(key_share=True)
-    )
-    return (await tx.execute(statement)).one()
+    return (await tx.execute(_LOCK, {"this": conversation_id})).one()
 
 
 async def pass_through(tx: AsyncConnection, fence: Fence) -> Row[tuple[object, ...]]:

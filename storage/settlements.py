@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import evidence, settle
@@ -96,8 +96,11 @@ async def _insert_final(
     position = conversation.next_position
     event_id = await transcripts.insert(tx, fence.conversation_id, fence.turn_id, position, ending.message)
     await steps.mark_carried(tx, fence.conversation_id)
-    await tx.execute(update(turns).where(turns.c.id == fence.turn_id).values(steps=turns.c.steps + 1))
+    await tx.execute(_COUNT_STEP, {"this": fence.turn_id})
     return event_id
+
+
+_COUNT_STEP = update(turns).where(turns.c.id == bindparam("this")).values(steps=turns.c.steps + 1)
 
 
 async def _stamp(tx: AsyncConnection, fence: Fence, ending: Ending) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from sqlalchemy import ScalarSelect, select
+from sqlalchemy import ScalarSelect, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.inbox import Fate
@@ -29,32 +29,31 @@ async def tombstone(tx: AsyncConnection, turn_id: str) -> Mark | None:
     return None if by is None else Mark(Reason.STOPPED, by)
 
 
-def _stop(fence: Fence) -> ScalarSelect[str]:
-    return (
-        select(tombstones.c.by)
-        .where(tombstones.c.turn_id == fence.turn_id)
-        .order_by(tombstones.c.inbox_seq)
-        .limit(1)
-        .scalar_subquery()
+_STOP = (
+    select(tombstones.c.by)
+    .where(tombstones.c.turn_id == bindparam("turn"))
+    .order_by(tombstones.c.inbox_seq)
+    .limit(1)
+    .scalar_subquery()
+)
+_STEER = (
+    select(inbox.c.author_id)
+    .where(
+        inbox.c.conversation_id == conversations.c.id,
+        inbox.c.fate == Fate.WAITING,
+        inbox.c.effect == Effect.STEER,
     )
+    .order_by(inbox.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)
 
-
-def _steer(fence: Fence) -> ScalarSelect[str]:
-    return (
-        select(inbox.c.author_id)
-        .where(
-            inbox.c.conversation_id == fence.conversation_id,
-            inbox.c.fate == Fate.WAITING,
-            inbox.c.effect == Effect.STEER,
-        )
-        .order_by(inbox.c.seq)
-        .limit(1)
-        .scalar_subquery()
-    )
-
-
-RECORDED: Mapping[Signal, Callable[[Fence], ScalarSelect[str]]] = {Signal.STOP: _stop, Signal.STEER: _steer}
+RECORDED: Mapping[Signal, ScalarSelect[str]] = {Signal.STOP: _STOP, Signal.STEER: _STEER}
 """The signals that the records know, and by whom; a drain is known to the process alone."""
+
+_PROBE = select(
+    conversations.c.token, *(by_whom.label(signal) for signal, by_whom in RECORDED.items())
+).where(conversations.c.id == bindparam("this"))
 
 
 async def first_held(
@@ -65,9 +64,7 @@ async def first_held(
     `raised_here` are the signals that this process raised by itself, and by what. Raises Fenced when the
     lease has moved on.
     """
-    by_whom = (by(fence).label(signal) for signal, by in RECORDED.items())
-    statement = select(conversations.c.token, *by_whom).where(conversations.c.id == fence.conversation_id)
-    row = (await tx.execute(statement)).first()
+    row = (await tx.execute(_PROBE, {"this": fence.conversation_id, "turn": fence.turn_id})).first()
     if row is None or row.token != fence.token:
         raise Fenced(fence.conversation_id)
     raised = {**(raised_here or {}), **{signal: row._mapping[signal] for signal in RECORDED}}

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Row, Table, select
+from sqlalchemy import ClauseElement, Column, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -25,8 +25,10 @@ async def now(tx: AsyncConnection) -> float:
 
 async def insert_once(tx: AsyncConnection, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert a row unless one with the same unique key exists; whether it was inserted."""
-    statement = _insert(tx, table).values(**values).on_conflict_do_nothing()
-    return (await tx.execute(statement)).rowcount == 1
+    computed = {name: value for name, value in values.items() if isinstance(value, ClauseElement)}
+    given = {name: value for name, value in values.items() if name not in computed}
+    statement = _insert(tx, table).values(**computed).on_conflict_do_nothing()
+    return (await tx.execute(statement, given)).rowcount == 1
 
 
 async def insert_all_once(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, or_, select, update
+from sqlalchemy import Row, bindparam, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
@@ -59,20 +59,23 @@ async def book(tx: AsyncConnection, fence: Fence, booking: Booking) -> None:
     """Book what one model request cost. Not fenced: the money is spent whoever owns the conversation now."""
     usage = booking.usage
     await tx.execute(
-        requests.insert().values(
-            conversation_id=fence.conversation_id,
-            turn_id=fence.turn_id,
-            at=db_now(),
-            model=booking.model,
-            purpose=booking.purpose,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            cost_usd=usage.cost_usd,
-            exact=usage.exact,
-        )
+        _BOOK,
+        {
+            "conversation_id": fence.conversation_id,
+            "turn_id": fence.turn_id,
+            "model": booking.model,
+            "purpose": booking.purpose,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "cost_usd": usage.cost_usd,
+            "exact": usage.exact,
+        },
     )
+
+
+_BOOK = requests.insert().values(at=db_now())
 
 
 async def refuse_when_signalled(
@@ -154,16 +157,19 @@ def _call_row(
 
 async def mark_carried(tx: AsyncConnection, conversation_id: str) -> None:
     """A request that carried these messages has led to something committed: their writers see it."""
-    await tx.execute(
-        update(inbox)
-        .where(
-            inbox.c.conversation_id == conversation_id,
-            inbox.c.fate == Fate.READ,
-            inbox.c.effect != Effect.STOP,
-            inbox.c.receipt.in_([Receipt.TAKEN.value, Receipt.QUEUED.value]),
-        )
-        .values(receipt=Receipt.DONE)
+    await tx.execute(_MARK_CARRIED, {"this": conversation_id})
+
+
+_MARK_CARRIED = (
+    update(inbox)
+    .where(
+        inbox.c.conversation_id == bindparam("this"),
+        inbox.c.fate == Fate.READ,
+        inbox.c.effect != Effect.STOP,
+        inbox.c.receipt.in_([Receipt.TAKEN.value, Receipt.QUEUED.value]),
     )
+    .values(receipt=Receipt.DONE)
+)
 
 
 async def _progress(tx: AsyncConnection, fence: Fence, **values: Any) -> Row[Any]:

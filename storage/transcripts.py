@@ -34,17 +34,20 @@ async def insert(
     """
     event_id = new_id("event")
     await tx.execute(
-        transcript.insert().values(
-            conversation_id=conversation_id,
-            position=position,
-            id=event_id,
-            turn_id=turn_id,
-            role=message.role,
-            blocks=blocks_to_json(message.blocks),
-            at=db_now(),
-        )
+        _INSERT,
+        {
+            "conversation_id": conversation_id,
+            "position": position,
+            "id": event_id,
+            "turn_id": turn_id,
+            "role": message.role,
+            "blocks": blocks_to_json(message.blocks),
+        },
     )
     return event_id
+
+
+_INSERT = transcript.insert().values(at=db_now())
 
 
 async def messages(tx: AsyncConnection, conversation_id: str, from_position: int = 0) -> list[Message]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, case, func, or_, select, update
+from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core import prompt
@@ -117,15 +117,15 @@ class _Unread:
 
 _IS_WISH = (inbox.c.fate == Fate.WAITING, inbox.c.effect.in_([effect.value for effect in WISHES]))
 _IS_CONTEXT = (inbox.c.fate == Fate.CONTEXT, inbox.c.turn_id.is_(None))
+_SELECT_UNREAD = (
+    select(inbox)
+    .where(inbox.c.conversation_id == bindparam("this"), or_(and_(*_IS_WISH), and_(*_IS_CONTEXT)))
+    .order_by(inbox.c.seq)
+)
 
 
 async def _unread(tx: AsyncConnection, conversation_id: str) -> _Unread:
-    statement = (
-        select(inbox)
-        .where(inbox.c.conversation_id == conversation_id, or_(and_(*_IS_WISH), and_(*_IS_CONTEXT)))
-        .order_by(inbox.c.seq)
-    )
-    rows = (await tx.execute(statement)).all()
+    rows = (await tx.execute(_SELECT_UNREAD, {"this": conversation_id})).all()
     context = [row for row in rows if row.fate == Fate.CONTEXT]
     return _Unread([row for row in rows if row.fate != Fate.CONTEXT], context)
 
@@ -163,33 +163,35 @@ async def _open_turn(
     """The turn's row, and its card: a new one, or that of the turn with which it goes on."""
     kept = _kept_card(before)
     card_id = kept or new_id("card")
-    number = (
-        select(func.coalesce(func.max(turns.c.number), 0) + 1)
-        .where(turns.c.conversation_id == turn.conversation_id)
-        .scalar_subquery()
-    )
     read_before = before.read_up_to if before is not None else 0
     await tx.execute(
-        turns.insert().values(
-            id=turn.turn_id,
-            conversation_id=turn.conversation_id,
-            number=number,
-            token=turn.token,
-            worker=worker,
-            resumes_turn=before.id if before is not None else None,
-            analysis=before.analysis if before is not None else turn.turn_id,
-            goal=goal,
-            started_at=db_now(),
-            active_at=db_now(),
-            read_up_to=max([read_before, *(wish.seq for wish in read)]),
-            seen=conversation.signal_seq,
-            card_id=card_id,
-        )
+        _INSERT_TURN,
+        {
+            "id": turn.turn_id,
+            "conversation_id": turn.conversation_id,
+            "this": turn.conversation_id,
+            "token": turn.token,
+            "worker": worker,
+            "resumes_turn": before.id if before is not None else None,
+            "analysis": before.analysis if before is not None else turn.turn_id,
+            "goal": goal,
+            "read_up_to": max([read_before, *(wish.seq for wish in read)]),
+            "seen": conversation.signal_seq,
+            "card_id": card_id,
+        },
     )
     if kept is not None:
         await cards.hand_on(tx, card_id, turn.turn_id)
     else:
         await cards.create(tx, card_id, turn.conversation_id, turn.turn_id)
+
+
+_NEXT_NUMBER = (
+    select(func.coalesce(func.max(turns.c.number), 0) + 1)
+    .where(turns.c.conversation_id == bindparam("this"))
+    .scalar_subquery()
+)
+_INSERT_TURN = turns.insert().values(number=_NEXT_NUMBER, started_at=db_now(), active_at=db_now())
 
 
 def _kept_card(before: Row[Any] | None) -> str | None:
