@@ -19,6 +19,10 @@ from storage.statements import insert_all_once, insert_once, now
 from storage.tables import conversations, inbox, turns
 
 
+LATE_S = 2.0
+"""A message that was delivered again after a failure comes so late, or later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What came of storing: `seq` is None when nothing was (a duplicate, or none of our business)."""
@@ -97,8 +101,13 @@ def _founded(arrival: Arrival, at: float) -> dict[str, Any]:
         "channel": thread.channel,
         "thread": thread.thread,
         "created_at": at,
-        "history": "wanted" if arrival.inside_thread else "none",
+        "history": "wanted" if arrival.inside_thread or _came_late(arrival, at) else "none",
     }
+
+
+def _came_late(arrival: Arrival, at: float) -> bool:
+    """Whether replies to it may have come before it, and were none of our business then."""
+    return bool(arrival.sent_at) and at - arrival.sent_at > LATE_S
 
 
 def _row(arrival: Arrival, at: float) -> dict[str, Any]:

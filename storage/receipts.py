@@ -56,6 +56,21 @@ def due_in(owner: Any) -> Any:
     return select(soonest).where(*_IS_DUE, ~held_by_others(_THING, owner)).scalar_subquery()
 
 
+async def begin(tx: AsyncConnection, row: Row[Any]) -> None:
+    """Before the platform is asked: from now on the new reaction may stand as well as the old ones."""
+    if row.receipt is not None:
+        may = dict.fromkeys([*may_stand(row), row.receipt])
+        await _may_stand_now(tx, row, f"{','.join(may)}{DOUBT}")
+
+
+async def _may_stand_now(tx: AsyncConnection, row: Row[Any], names: str | None, **values: Any) -> None:
+    await tx.execute(
+        update(inbox)
+        .where(inbox.c.origin == row.origin, inbox.c.seq >= row.seq)
+        .values(receipt_shown=names, **values)
+    )
+
+
 async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:
     """The platform shows this reaction (or never will); an edit that came meanwhile shows it too."""
     message = select(inbox.c.origin).where(inbox.c.seq == seq).scalar_subquery()
@@ -68,15 +83,13 @@ async def shown(tx: AsyncConnection, seq: int, receipt: str | None) -> None:
 
 async def try_later(tx: AsyncConnection, row: Row[Any], seconds: float, *, in_doubt: bool) -> None:
     """The platform did not take it now; `in_doubt` when it may have and its answer was lost."""
-    values: dict[str, Any] = {
-        "receipt_not_before": db_now() + seconds,
-        "receipt_tries": inbox.c.receipt_tries + 1,
-    }
     may = dict.fromkeys([*may_stand(row), *filter(None, [row.receipt])])
-    if in_doubt and may:
-        values["receipt_shown"] = f"{','.join(may)}{DOUBT}"
-    await tx.execute(
-        update(inbox).where(inbox.c.origin == row.origin, inbox.c.seq >= row.seq).values(**values)
+    await _may_stand_now(
+        tx,
+        row,
+        f"{','.join(may)}{DOUBT}" if in_doubt and may else row.receipt_shown,
+        receipt_not_before=db_now() + seconds,
+        receipt_tries=inbox.c.receipt_tries + 1,
     )
 
 

@@ -52,6 +52,7 @@ class ReceiptKeeper:
             self._claims.give_back(receipts.thing(row))
 
     async def _show(self, row: Row[Any]) -> None:
+        await self._database.write(receipts.begin, row)
         try:
             await self._make_only(row)
         except (Temporary, Rejected) as error:

@@ -69,6 +69,13 @@ async def test_a_reply_in_a_thread_of_ours_is_stored(world: World) -> None:
     assert stored.seq is not None
 
 
+async def test_a_message_that_was_delivered_late_has_its_thread_read_for_replies_that_overtook_it(
+    world: World,
+) -> None:
+    await world.hears(sent_at=await world.now() - 5)
+    assert (await world.conversation()).history == "wanted"
+
+
 async def test_a_thread_that_existed_before_wants_its_history_read_and_a_new_one_has_none(
     world: World,
 ) -> None:

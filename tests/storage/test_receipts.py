@@ -93,3 +93,22 @@ async def test_a_reaction_whose_answer_was_lost_is_due_until_one_comes_and_goes_
     assert receipts.may_stand(row) == ["eyes", "white_check_mark"]
     await world.database.write(receipts.shown, row.seq, row.receipt)
     assert await due(world) == []
+
+
+async def test_a_reaction_that_was_asked_for_may_stand_whatever_became_of_the_process(world: World) -> None:
+    await world.says()
+    [row] = await world.database.read(receipts.due, "w1")
+    await world.database.write(receipts.begin, row)
+    turn = await world.starts()
+    await world.settles(turn, bookings=[booking()])
+    [row] = await world.database.read(receipts.due, "w1")
+    assert (row.receipt, receipts.may_stand(row)) == ("white_check_mark", ["eyes"])
+
+
+async def test_a_reaction_that_was_surely_refused_does_not_stand(world: World) -> None:
+    await world.says()
+    [row] = await world.database.read(receipts.due, "w1")
+    await world.database.write(receipts.begin, row)
+    await world.database.write(receipts.try_later, row, -1.0, in_doubt=False)
+    [row] = await world.database.read(receipts.due, "w1")
+    assert receipts.may_stand(row) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,6 +63,7 @@ class World:
         self.thread = thread
         self.id = thread.conversation_id
         self._count = 0
+        self._began_at = time.time()
 
     # --- people --------------------------------------------------------------------------------------
 
@@ -75,7 +77,7 @@ class World:
             "author_id": by,
             "text": text,
             "message_ref": str(self._count),
-            "sent_at": 1_700_000_000.0 + self._count,
+            "sent_at": self._began_at + self._count / 1000,
             "may_open": True,
         }
         return Arrival(**{**given, **changes})
