@@ -56,7 +56,13 @@ _migrated: set[str] = set()
 
 
 async def _migrate_once(server: PostgresServer) -> None:
+    """In their thread, whose loop nobody else holds up."""
     if MIGRATED not in _migrated:
-        url = await server.create(MIGRATED)
-        await schema.upgrade(url.replace("postgresql://", "postgresql+asyncpg://"))
+        await in_their_thread(lambda: asyncio.run(_migrate(server)))
         _migrated.add(MIGRATED)
+
+
+async def _migrate(server: PostgresServer) -> None:
+    await server.drop(MIGRATED)
+    url = await server.create(MIGRATED)
+    await schema.upgrade(url.replace("postgresql://", "postgresql+asyncpg://"))
