@@ -38,10 +38,11 @@ async def claim(tx: AsyncConnection, worker: str, lease_s: float, most: int = 1)
     """Take conversations in the order of `core.fairness`, at most so many, but those that others take."""
     first = (
         select(C.id)
-        .where(*_claimable(), C.not_before <= db_now())
-        .order_by(func.coalesce(C.resume_since, _first_in_line()))
+        .join(_CALLING, _CALLING.c.id == C.id)
+        .where(*_IS_FREE, C.not_before <= db_now())
+        .order_by(_CALLING.c.since)
         .limit(most)
-        .with_for_update(skip_locked=True, key_share=True)
+        .with_for_update(of=conversations, skip_locked=True, key_share=True)
         .cte("first")
     )
     taken = (
@@ -62,23 +63,25 @@ async def claim(tx: AsyncConnection, worker: str, lease_s: float, most: int = 1)
     return claimed
 
 
-def _claimable() -> tuple[Any, ...]:
-    """A conversation that calls for a worker and has none. Only those that call are looked at."""
-    wishes = select(inbox.c.conversation_id).where(*IS_WAITING_WISH)
-    unfinished = select(C.id).where(C.resume_turn.is_not(None))
-    return C.id.in_(union_all(wishes, unfinished)), C.active_turn.is_(None), C.lease_expires <= db_now()
-
-
-def _first_in_line() -> Any:
+def _counted_from() -> Any:
+    """When a message counts as having come."""
     handicap = case(
         *((inbox.c.source == source, seconds) for source, seconds in HANDICAP_S.items() if seconds),
         else_=0.0,
     )
-    return (
-        select(func.min(inbox.c.received_at + handicap))
-        .where(inbox.c.conversation_id == C.id, *IS_WAITING_WISH)
-        .scalar_subquery()
-    )
+    return inbox.c.received_at + handicap
+
+
+# Joined, not asked for each conversation: there are far more of them than call.
+_CALLING = union_all(
+    select(inbox.c.conversation_id.label("id"), func.min(_counted_from()).label("since"))
+    .where(*IS_WAITING_WISH)
+    .group_by(inbox.c.conversation_id),
+    select(C.id, C.resume_since).where(C.resume_turn.is_not(None)),
+).subquery("calling")
+"""The conversations that call for a worker, and since when: for a wish, or for unfinished work."""
+
+_IS_FREE = (C.active_turn.is_(None), C.lease_expires <= db_now())
 
 
 async def _newest_wishes(tx: AsyncConnection, conversation_ids: Sequence[str]) -> dict[str, float]:
@@ -103,7 +106,8 @@ def _wishes_of(conversation_id: str) -> tuple[Any, ...]:
 
 def due_in() -> Any:
     """Seconds until a conversation may be claimed, as a scalar subquery; null when none waits."""
-    return select(func.min(C.not_before) - db_now()).where(*_claimable()).scalar_subquery()
+    soonest = select(func.min(C.not_before) - db_now()).join(_CALLING, _CALLING.c.id == C.id)
+    return soonest.where(*_IS_FREE).scalar_subquery()
 
 
 async def soonest(tx: AsyncConnection) -> float | None:

@@ -68,6 +68,7 @@ class Database:
         self.retried: Callable[[], None] = lambda: None
         self._writer = writer
         self._reader = reader
+        self._glancer = reader if self.is_sqlite else postgres_engine.glancing(writer)
         self._owned: set[asyncio.Task[Any]] = set()
         self._closing = False
         self._grouped = GroupCommit(writer) if self.is_sqlite else None
@@ -99,6 +100,12 @@ class Database:
         """Run a function that only reads, in one snapshot. Raises DatabaseAway."""
         return await self._owning(
             self._patiently(self._read, lambda connection: query(connection, *args, **kwargs))
+        )
+
+    async def glance(self, query: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that reads with one statement: a snapshot without a transaction around it."""
+        return await self._owning(
+            self._patiently(self._glance, lambda connection: query(connection, *args, **kwargs))
         )
 
     async def write(self, transaction: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -152,6 +159,10 @@ class Database:
 
     async def _read(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async with self._reader.connect() as connection:
+            return await query(connection)
+
+    async def _glance(self, query: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._glancer.connect() as connection:
             return await query(connection)
 
     async def _write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:

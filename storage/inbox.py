@@ -18,7 +18,6 @@ from storage.engine import db_now
 from storage.statements import insert_all_once, insert_once, now
 from storage.tables import conversations, inbox, turns
 
-
 LATE_S = 2.0
 """A message that was delivered again after a failure comes so late, or later."""
 

@@ -51,6 +51,11 @@ def engines(url: URL, limits: Mapping[str, str] = LIMITS) -> tuple[AsyncEngine, 
     return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
+def glancing(engine: AsyncEngine) -> AsyncEngine:
+    """The engine for reads of one statement over the same connections: no way to the server but its own."""
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
 def connect_args(limits: Mapping[str, str]) -> dict[str, Any]:
     """What each connection is opened with."""
     return {

@@ -50,7 +50,7 @@ class Decider:
         """Decide for ever."""
         async with asyncio.TaskGroup() as deciding:
             while True:
-                for row in await self._database.read(inbox.undecided):
+                for row in await self._database.glance(inbox.undecided):
                     if row.seq not in self._under_way:
                         work = self._decide(row, self._said_before(row))
                         task = deciding.create_task(work, name=f"decide {row.seq}")

@@ -71,7 +71,7 @@ class Deliverer:
                 await asyncio.sleep(0.05)
 
     async def _due(self) -> list[Row[Any]]:
-        return await self._database.read(outbox.due, self._claims.owner)
+        return await self._database.glance(outbox.due, self._claims.owner)
 
     def _begin(self, group: asyncio.TaskGroup, conversation_id: str) -> None:
         task = group.create_task(self._deliver_thread(conversation_id), name=f"deliver {conversation_id}")
@@ -84,7 +84,7 @@ class Deliverer:
 
     async def _deliver_thread(self, conversation_id: str) -> None:
         """One message after the other; a failure holds up the thread's later ones until its next try."""
-        while row := await self._database.read(outbox.first_open, conversation_id):
+        while row := await self._database.glance(outbox.first_open, conversation_id):
             try:
                 await self._deliver(row)
                 if self._outage.is_over():

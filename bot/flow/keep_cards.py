@@ -101,18 +101,18 @@ class CardKeeper:
                 await asyncio.sleep(0.05)
 
     async def _due(self) -> list[Row[Any]]:
-        return await self._database.read(cards.due, self._claims.owner, self._min_interval_s)
+        return await self._database.glance(cards.due, self._claims.owner, self._min_interval_s)
 
     async def _until_next(self) -> float | None:
         """Seconds until something is due, None: when the bell rings."""
-        pause = await self._database.read(cards.next_due_in, self._claims.owner, self._min_interval_s)
+        pause = await self._database.glance(cards.next_due_in, self._claims.owner, self._min_interval_s)
         if pause is None:
             return None
         # What is on its way rings when it has arrived.
         return max(pause, WHILE_SHOWING_S if self._showing else SHORTEST_PAUSE_S)
 
     async def _heartbeat(self) -> None:
-        if await self._database.read(cards.is_heartbeat_due):
+        if await self._database.glance(cards.is_heartbeat_due):
             await self._database.write(cards.heartbeat)
 
     def _show(self, group: asyncio.TaskGroup, row: Row[Any]) -> None:

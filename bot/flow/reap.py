@@ -55,7 +55,7 @@ class Reaper:
 
     async def settle_dead_turns(self) -> None:
         """Settle every turn whose lease has run out: tombstone, stamp, else stale."""
-        for conversation_id in await self._database.read(settlements.dead_turns):
+        for conversation_id in await self._database.glance(settlements.dead_turns):
             ending = await self._database.write(
                 settlements.settle_dead_turn, conversation_id, self._worker, self._resume_within_s
             )

@@ -35,7 +35,7 @@ class ReceiptKeeper:
     async def run(self) -> None:
         """Reconcile for ever."""
         while True:
-            due = await self._database.read(receipts.due, self._claims.owner)
+            due = await self._database.glance(receipts.due, self._claims.owner)
             granted = await self._claims.take(map(receipts.thing, due))
             for row in due:
                 if receipts.thing(row) in granted:

@@ -168,7 +168,7 @@ class TurnRun:
 
     async def _probe(self, _: Probe) -> Input:
         here = {Signal.DRAIN: "shutdown"} if self._around.draining() else {}
-        held = await self._around.database.read(signals.first_held, self._fence, here)
+        held = await self._around.database.glance(signals.first_held, self._fence, here)
         return Probed(held)
 
     async def _ask_model(self, effect: AskModel) -> None:

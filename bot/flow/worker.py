@@ -110,7 +110,7 @@ class Worker:
     async def _claim_all(self) -> float | None:
         """Claim what may be claimed; returns after how long more is to be had, None: when the bell rings."""
         while not self._draining and (free := self._limits.max_turns - len(self._running)) > 0:
-            soonest = await self._around.database.read(conversations.soonest)
+            soonest = await self._around.database.glance(conversations.soonest)
             if soonest is None or soonest > 0:
                 return None if soonest is None else soonest + 0.005
             if not await self._claim(min(free, CLAIM_AT_ONCE)):  # somebody else was quicker

@@ -63,7 +63,7 @@ class World:
         self.thread = thread
         self.id = thread.conversation_id
         self._count = 0
-        self._began_at = time.time()
+        self._began_at = time.time() - 1  # what is told of later was sent later
 
     # --- people --------------------------------------------------------------------------------------
 
