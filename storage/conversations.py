@@ -14,6 +14,7 @@ from core.fairness import HANDICAP_S
 from core.inbox import Fate
 from core.settle import spoken
 from storage import outbox, steps
+from storage.among import among
 from storage.engine import db_now
 from storage.fence import Fence, pass_through
 from storage.inbox import IS_WAITING_WISH
@@ -38,11 +39,10 @@ async def claim(tx: AsyncConnection, worker: str, lease_s: float, most: int = 1)
     """Take conversations in the order of `core.fairness`, at most so many, but those that others take."""
     first = (
         select(C.id)
-        .join(_CALLING, _CALLING.c.id == C.id)
-        .where(*_IS_FREE, C.not_before <= db_now())
-        .order_by(_CALLING.c.since)
+        .where(*_IS_CLAIMABLE, C.not_before <= db_now())
+        .order_by(func.coalesce(C.resume_since, _first_in_line()))
         .limit(most)
-        .with_for_update(of=conversations, skip_locked=True, key_share=True)
+        .with_for_update(skip_locked=True, key_share=True)
         .cte("first")
     )
     taken = (
@@ -63,25 +63,26 @@ async def claim(tx: AsyncConnection, worker: str, lease_s: float, most: int = 1)
     return claimed
 
 
-def _counted_from() -> Any:
-    """When a message counts as having come."""
+def _first_in_line() -> Any:
+    """When the first of a conversation's wishes counts as having come."""
     handicap = case(
         *((inbox.c.source == source, seconds) for source, seconds in HANDICAP_S.items() if seconds),
         else_=0.0,
     )
-    return inbox.c.received_at + handicap
+    return (
+        select(func.min(inbox.c.received_at + handicap))
+        .where(inbox.c.conversation_id == C.id, *IS_WAITING_WISH)
+        .scalar_subquery()
+    )
 
 
-# Joined, not asked for each conversation: there are far more of them than call.
 _CALLING = union_all(
-    select(inbox.c.conversation_id.label("id"), func.min(_counted_from()).label("since"))
-    .where(*IS_WAITING_WISH)
-    .group_by(inbox.c.conversation_id),
-    select(C.id, C.resume_since).where(C.resume_turn.is_not(None)),
-).subquery("calling")
-"""The conversations that call for a worker, and since when: for a wish, or for unfinished work."""
+    select(inbox.c.conversation_id).where(*IS_WAITING_WISH),
+    select(C.id).where(C.resume_turn.is_not(None)),
+)
+"""The conversations that call for a worker: with a wish, or with unfinished work."""
 
-_IS_FREE = (C.active_turn.is_(None), C.lease_expires <= db_now())
+_IS_CLAIMABLE = (among(C.id, _CALLING), C.active_turn.is_(None), C.lease_expires <= db_now())
 
 
 async def _newest_wishes(tx: AsyncConnection, conversation_ids: Sequence[str]) -> dict[str, float]:
@@ -106,8 +107,7 @@ def _wishes_of(conversation_id: str) -> tuple[Any, ...]:
 
 def due_in() -> Any:
     """Seconds until a conversation may be claimed, as a scalar subquery; null when none waits."""
-    soonest = select(func.min(C.not_before) - db_now()).join(_CALLING, _CALLING.c.id == C.id)
-    return soonest.where(*_IS_FREE).scalar_subquery()
+    return select(func.min(C.not_before) - db_now()).where(*_IS_CLAIMABLE).scalar_subquery()
 
 
 async def soonest(tx: AsyncConnection) -> float | None:
