@@ -116,20 +116,36 @@ async def soonest(tx: AsyncConnection) -> float | None:
     return None if seconds is None else max(0.0, float(seconds))
 
 
-async def renew(tx: AsyncConnection, fences: Sequence[Fence], lease_s: float) -> list[Fence]:
-    """Renew leases that are held; returns those that somebody else has taken over."""
-    held = [(fence.conversation_id, fence.token) for fence in fences]
-    renewed = await tx.execute(
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What came of a renewal; a lease in neither was given up meanwhile, or is written under just now."""
+
+    kept: frozenset[Fence]
+    lost: frozenset[Fence]
+
+
+async def renew(tx: AsyncConnection, fences: Sequence[Fence], lease_s: float) -> Renewed:
+    """Renew leases that are held.
+
+    One that is locked is passed over: whoever locks it may wait for somebody who is frozen, and all the
+    others must not wait for it too.
+    """
+    by_id = {fence.conversation_id: fence for fence in fences}
+    free = select(C.id).where(C.id.in_(by_id)).with_for_update(skip_locked=True, key_share=True)
+    held = tuple_(C.id, C.token).in_([(fence.conversation_id, fence.token) for fence in fences])
+    renewing = (
         update(conversations)
-        .where(tuple_(C.id, C.token).in_(held), C.lease_owner.is_not(None))
+        .where(C.id.in_(select(free.cte("free").c.id)), held, C.lease_owner.is_not(None))
         .values(lease_expires=db_now() + lease_s)
+        .returning(C.id)
     )
-    if renewed.rowcount == len(fences):
-        return []
-    # The rest was given up meanwhile, and is free for whoever comes, or it was lost.
-    tokens = select(C.id, C.token).where(C.id.in_([fence.conversation_id for fence in fences]))
+    kept = frozenset(by_id[name] for name in (await tx.execute(renewing)).scalars())
+    if len(kept) == len(fences):
+        return Renewed(kept, frozenset())
+    tokens = select(C.id, C.token).where(C.id.in_(by_id))
     now_at = {row.id: row.token for row in (await tx.execute(tokens)).all()}
-    return [fence for fence in fences if now_at.get(fence.conversation_id) != fence.token]
+    lost = frozenset(fence for fence in fences if now_at.get(fence.conversation_id) != fence.token)
+    return Renewed(kept, lost)
 
 
 async def let_go(tx: AsyncConnection, worker: str, kept: Sequence[str]) -> int:

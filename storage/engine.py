@@ -80,7 +80,7 @@ class Database:
         if parsed.get_backend_name() == "sqlite":
             engines = sqlite_engine.engines(parsed, read_only=read_only)
         else:
-            engines = postgres_engine.engines(parsed)
+            engines = postgres_engine.engines(parsed, unhurried=read_only)
         database = cls(parsed, *engines)
         try:
             async with database._reader.connect() as connection:

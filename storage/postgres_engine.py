@@ -17,7 +17,7 @@ POOL_SIZE = 10
 
 CONNECT_WITHIN_S = 5.0
 LOCK_S = 4.0
-STATEMENT_S = 8.0
+STATEMENT_S = 5.0
 IDLE_IN_TRANSACTION_S = 2.0
 
 LIMITS: Mapping[str, str] = {
@@ -35,18 +35,23 @@ LIMITS: Mapping[str, str] = {
 }
 """Settings of every session of ours: https://www.postgresql.org/docs/current/runtime-config-client.html"""
 
-MIGRATION_LIMITS: Mapping[str, str] = {**LIMITS, "statement_timeout": "0", "lock_timeout": "0"}
-"""A migration may take its time; `storage.schema` bounds how long each step waits for a lock."""
+UNHURRIED: Mapping[str, str] = {
+    **LIMITS,
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "60000",
+}
+"""For migrations, which bound their waits for locks by themselves, and for reports that people ask for."""
 
 
-def engines(url: URL, limits: Mapping[str, str] = LIMITS) -> tuple[AsyncEngine, AsyncEngine]:
+def engines(url: URL, *, unhurried: bool = False) -> tuple[AsyncEngine, AsyncEngine]:
     """The engine that writes, and the one that reads over the same connections."""
     engine = create_async_engine(
         url,
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_timeout=30,
-        connect_args=connect_args(limits),
+        connect_args=connect_args(UNHURRIED if unhurried else LIMITS),
     )
     return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -60,7 +65,8 @@ def connect_args(limits: Mapping[str, str]) -> dict[str, Any]:
     """What each connection is opened with."""
     return {
         "timeout": CONNECT_WITHIN_S,
-        "command_timeout": STATEMENT_S + 2,  # the server's limit goes first, if the server can be heard
+        # The server's limit goes first, if the server can be heard.
+        "command_timeout": STATEMENT_S + 2 if limits is LIMITS else None,
         "server_settings": dict(limits),
         "prepared_statement_cache_size": 400,
     }

@@ -65,7 +65,7 @@ def _engine(url: URL) -> AsyncEngine:
         engine = create_async_engine(url)
         sqlite_engine.prepare(engine, writes=True)
         return engine
-    engine, _ = postgres_engine.engines(url, postgres_engine.MIGRATION_LIMITS)
+    engine, _ = postgres_engine.engines(url, unhurried=True)
     return engine
 
 

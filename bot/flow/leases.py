@@ -95,16 +95,15 @@ class Leases:
     async def _renew(self, fences: list[Fence]) -> None:
         sent = clock_s()
         try:
-            taken_over = await self._database.write(conversations.renew, fences, self._lease_s)
+            renewed = await self._database.write(conversations.renew, fences, self._lease_s)
         except DatabaseTrouble as error:
             log.warning("leases_not_renewed", error=str(error))
             return
-        for fence in fences:
-            if fence in taken_over:
-                log.warning("lease_lost", conversation=fence.conversation_id)
-                self._lose(fence)
-            elif lease := self._held.get(fence):
-                lease.ends_at = self._end(sent)
+        for fence in renewed.lost:
+            log.warning("lease_lost", conversation=fence.conversation_id)
+            self._lose(fence)
+        for fence in renewed.kept & self._held.keys():
+            self._held[fence].ends_at = self._end(sent)
 
     def _lose(self, fence: Fence) -> None:
         if lease := self._held.pop(fence, None):

@@ -18,8 +18,8 @@ async def release(world: World, claimed: conversations.Claimed) -> None:
 
 async def renew(world: World, *claimed: conversations.Claimed, lease_s: float = 60.0) -> list[str]:
     fences = [one.fence for one in claimed]
-    lost = await world.database.write(conversations.renew, fences, lease_s)
-    return [fence.conversation_id for fence in lost]
+    renewed = await world.database.write(conversations.renew, fences, lease_s)
+    return [fence.conversation_id for fence in renewed.lost]
 
 
 async def is_work_waiting(world: World) -> bool:

@@ -234,7 +234,7 @@ async def test_every_session_carries_the_limits(database: Database, url: str) ->
 
     assert await database.read(setting, "idle_in_transaction_session_timeout") == "2s"
     assert await database.read(setting, "lock_timeout") == "4s"
-    assert await database.read(setting, "statement_timeout") == "8s"
+    assert await database.read(setting, "statement_timeout") == "5s"
     assert await database.read(setting, "transaction_isolation") == "repeatable read"
     assert await database.write(setting, "transaction_isolation") == "read committed"
     connection = await asyncpg.connect(url.replace("+asyncpg", ""))

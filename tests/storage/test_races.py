@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from core import settle
-from core.arrivals import AuthorRole
+from core.arrivals import AuthorRole, Thread
 from core.history import Call, Text, assistant
 from core.signals import Held, Signal
 from storage import conversations, decisions, inbox, settlements, steps, turns
@@ -167,12 +167,27 @@ async def test_a_takeover_that_waits_for_a_renewal_takes_nothing_over(race: Race
     assert await takeover is None
 
 
-async def test_a_renewal_that_waits_for_a_takeover_learns_that_it_is_lost(race: Race) -> None:
+async def test_a_renewal_waits_for_no_transaction_and_renews_the_others(race: Race) -> None:
+    other = World(race.world.database, Thread("slack", "T1", "C1", "other"))
+    await other.says(key="other")
+    turn = await other.starts()
+    fences = [race.turn.fence, turn.fence]
+    async with under_way(race, lambda tx: steps.say(tx, race.turn.fence, "thinks")):
+        renewal = asyncio.create_task(race.world.database.write(conversations.renew, fences, 60.0))
+        if not race.world.database.is_sqlite:  # where one writes at a time
+            async with asyncio.timeout(2):
+                renewed = await renewal
+            assert renewed.kept == {turn.fence}
+            assert renewed.lost == set()
+    await renewal
+    assert (await race.world.database.write(conversations.renew, fences, 60.0)).kept == set(fences)
+
+
+async def test_a_renewal_after_a_takeover_learns_that_it_is_lost(race: Race) -> None:
     await race.world.loses_its_worker()
-    async with under_way(race, taking_over(race)):
-        renewal = asyncio.create_task(race.world.database.write(conversations.renew, [race.turn.fence], 60.0))
-        await asyncio.sleep(0.05)
-    assert await renewal == [race.turn.fence]
+    await race.world.reaps()
+    renewed = await race.world.database.write(conversations.renew, [race.turn.fence], 60.0)
+    assert renewed.lost == {race.turn.fence}
 
 
 # --- decisions ----------------------------------------------------------------------------------------------
