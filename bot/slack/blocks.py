@@ -50,7 +50,7 @@ SIGNS = {LineState.RUNNING: "◌", LineState.DONE: "✓", LineState.NOTED: "!"}
 def draw_card(card: Card, richness: Richness = Richness.RICH) -> Drawing:
     """The card as one message; with so many calls that it would be too heavy, the older ones are folded."""
     if richness is Richness.BARE:
-        words = cut(headline(card), LONGEST_HEADLINE, LONGEST_HEADLINE)
+        words = said(headline(card), LONGEST_HEADLINE)
         return Drawing(text=words, blocks=[], metadata=_metadata(card))
     most = MOST_TASKS if richness is Richness.RICH else MOST_LINES
     fallback, blocks = _fallback(card), _blocks(card, richness, most)

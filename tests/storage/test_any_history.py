@@ -167,13 +167,12 @@ class Side:
                 await self._settle(work, settle.cut(held, discarded=True))
         elif ending == "drains":
             await self._settle(work, settle.cut(Held(Signal.DRAIN, "shutdown")))
-        elif ending == "fails":
-            await self._settle(work, settle.failed("no model"))
         else:
+            own = settle.failed("no model") if ending == "fails" else settle.completed(ANSWER)
             try:
-                await self._settle(work, settle.completed(ANSWER))
+                await self._settle(work, own)
             except Signalled as refused:
-                await self._settle(work, settle.cut(refused.held, overtaken=ANSWER))
+                await self._settle(work, settle.cut(refused.held, overtaken=own.message))
 
     async def _settle(self, work: Work, ending: settle.Ending) -> None:
         await self.world.settles(work.turn, ending, bookings=[booking()])
@@ -354,7 +353,7 @@ def is_told_apart(column: Column[Any]) -> bool:
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(
-    max_examples=15,
+    max_examples=10,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
