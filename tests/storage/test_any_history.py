@@ -353,7 +353,7 @@ def is_told_apart(column: Column[Any]) -> bool:
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(
-    max_examples=10,
+    max_examples=8,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

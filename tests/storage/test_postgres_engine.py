@@ -63,6 +63,7 @@ async def count(database: Database) -> int:
 # --- locks --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_who_is_frozen_inside_a_transaction_is_thrown_out_and_holds_nobody_up(
     database: Database, url: str
 ) -> None:

@@ -401,6 +401,7 @@ EVERYTHING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["limited", "lost", "down"])
 async def test_whatever_call_slack_troubles_once_the_message_has_its_one_effect(
     tmp_path: Path, trouble: str

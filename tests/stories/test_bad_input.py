@@ -125,6 +125,7 @@ async def test_malformed_and_unknown_events_are_acknowledged_and_start_nothing(
 # --- tools ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_tool_server_that_dies_or_hangs_costs_an_error_and_never_the_turn(tmp_path: Path) -> None:
     more = '\n[tools."probe__hang"]\ntimeout_s = 0.5\n'
     async with story(tmp_path, more=more, own_probe=True) as room:
@@ -149,6 +150,7 @@ async def test_a_tool_server_that_dies_or_hangs_costs_an_error_and_never_the_tur
         assert len(room.tool_events("up")) == 2, up
 
 
+@pytest.mark.slow
 async def test_a_tool_server_that_never_connects_delays_the_first_request_only_to_its_limit(
     tmp_path: Path,
 ) -> None:

@@ -75,6 +75,7 @@ async def test_a_limited_post_of_a_card_is_tried_when_slack_said(tmp_path: Path)
         assert len([c for c in card_posts(room) if c.ok]) == 1
 
 
+@pytest.mark.slow
 async def test_a_release_goes_before_progress(tmp_path: Path) -> None:
     """Many cards want progress and one its release, after Slack had us wait."""
     async with story(tmp_path, rate_factor=1, slack={"rate_scale": 1}) as room:
@@ -107,6 +108,7 @@ async def test_a_card_whose_answer_was_lost_is_found_and_not_posted_again(tmp_pa
         assert len(card_posts(room)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["limited", "unavailable", "rejected"])
 async def test_a_card_whose_answer_was_lost_is_not_posted_again_though_looking_fails_too(
     tmp_path: Path, trouble: str
@@ -213,6 +215,7 @@ async def test_where_rich_blocks_are_refused_a_plainer_card_is_shown(tmp_path: P
         assert 1 <= len(refused) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refuse", [True, False], ids=["refused", "503"])
 async def test_slack_out_of_reach_in_the_middle_delays_and_loses_nothing(
     tmp_path: Path, refuse: bool
@@ -247,6 +250,7 @@ async def test_a_token_that_is_refused_for_a_while_costs_neither_the_card_nor_th
         await room.until_settled("completed")
 
 
+@pytest.mark.slow
 async def test_a_message_that_came_while_the_network_was_gone_is_read(tmp_path: Path) -> None:
     async with story(tmp_path, slack={"retry_delays": (0.3, 1.0, 2.0, 4.0, 8.0)}) as room:
         ts = await works(room)

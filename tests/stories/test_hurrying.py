@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.servers.anthropic.blocks import call, text
 from tests.servers.anthropic.reply import reply
 from tests.stories.telling import (
@@ -47,6 +49,7 @@ async def test_a_steer_stops_a_tool_that_reads_and_tells_the_model_what_it_had(t
         assert one["state"] == "asked_to_stop"
 
 
+@pytest.mark.slow
 async def test_a_tool_that_ignores_the_wish_to_stop_may_have_gone_on(tmp_path: Path) -> None:
     async with story(tmp_path, own_probe=True) as room:
         room.model.script(reply(call("probe__stubborn", {"seconds": 3})), reply(text("it is the deploy")))
@@ -75,6 +78,7 @@ async def test_a_tool_with_side_effects_runs_to_its_end_though_a_steer_waits(tmp
         assert stopped.startswith("asked to stop after ")
 
 
+@pytest.mark.slow
 async def test_a_tool_that_does_not_answer_may_still_be_running(tmp_path: Path) -> None:
     async with story(tmp_path, more=SHORT_HOLD, own_probe=True) as room:
         room.model.script(reply(held(room, "w", "probe__hold_write")), reply(text("it is the deploy")))
@@ -85,6 +89,7 @@ async def test_a_tool_that_does_not_answer_may_still_be_running(tmp_path: Path) 
         assert newest_results(room.model.requests[1]) == ["no answer within 1 s, may still be running"]
 
 
+@pytest.mark.slow
 async def test_a_reading_tool_that_may_not_be_interrupted_runs_to_its_limit(tmp_path: Path) -> None:
     async with story(tmp_path, more=SHORT_STUBBORN, own_probe=True) as room:
         room.model.script(reply(call("probe__stubborn", {"seconds": 3})), reply(text("it is the deploy")))

@@ -307,6 +307,7 @@ async def test_a_turn_that_takes_too_long_while_generating_fails_and_says_why(tm
         assert room.model.requests[0].closed_at is not None
 
 
+@pytest.mark.slow
 async def test_a_turn_that_takes_too_long_while_acting_fails_once_its_calls_have_ended(
     tmp_path: Path,
 ) -> None:

@@ -270,6 +270,7 @@ async def test_slack_out_of_reach_at_the_start_is_waited_for(
     assert socket.reason == ""
 
 
+@pytest.mark.slow
 async def test_a_socket_that_is_cut_comes_back(
     slack: SlackServer, connection: Connection, inbox: Inbox, socket: SocketMode
 ) -> None:

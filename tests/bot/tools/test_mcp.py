@@ -240,6 +240,7 @@ async def test_a_server_that_never_answered_does_not_hold_up_the_close(ignoring:
     assert not [child for child in psutil.Process().children(recursive=True) if child.name() == "sleep"]
 
 
+@pytest.mark.slow
 async def test_a_missing_program_is_named_at_once_and_a_broken_one_after_its_time(tmp_path: Path) -> None:
     redactor = Redactor(["known-secret-value"])
     broken = ("sh", "-c", "echo cannot read known-secret-value >&2; exit 3")
