@@ -50,7 +50,7 @@ SIGNS = {LineState.RUNNING: "◌", LineState.DONE: "✓", LineState.NOTED: "!"}
 def draw_card(card: Card, richness: Richness = Richness.RICH) -> Drawing:
     """The card as one message; with so many calls that it would be too heavy, the older ones are folded."""
     if richness is Richness.BARE:
-        words = said(headline(card), LONGEST_HEADLINE)
+        words = said(_head(card), LONGEST_HEADLINE)
         return Drawing(text=words, blocks=[], metadata=_metadata(card))
     most = MOST_TASKS if richness is Richness.RICH else MOST_LINES
     fallback, blocks = _fallback(card), _blocks(card, richness, most)
@@ -58,6 +58,12 @@ def draw_card(card: Card, richness: Richness = Richness.RICH) -> Drawing:
         most //= 2
         blocks = _blocks(card, richness, most)
     return Drawing(text=fallback, blocks=blocks, metadata=_metadata(card))
+
+
+def _head(card: Card) -> str:
+    """What heads the card; Slack takes no empty place."""
+    words = headline(card)
+    return words if plain(words, LONGEST_HEADLINE) else "Watchkeeper"
 
 
 def _metadata(card: Card) -> dict[str, Json]:
@@ -70,7 +76,7 @@ def _blocks(card: Card, richness: Richness, most: int) -> list[Block]:
         return []
     if card.shrunk:
         return [context(one_line(card)), *_button(card)]
-    head = f"*{said(headline(card), LONGEST_HEADLINE)}*"
+    head = f"*{said(_head(card), LONGEST_HEADLINE)}*"
     goal = said(card.goal, LONGEST_GOAL)
     work = _plan(card, most) if richness is Richness.RICH else _list(card, most)
     return [
@@ -125,7 +131,7 @@ def _plan(card: Card, most: int) -> list[Block]:
         _task(f"call_{first + at}", title_of(line, released=released), [line], released=released)
         for at, line in enumerate(shown)
     ]
-    title = plain(headline(card), LONGEST_TITLE)
+    title = plain(_head(card), LONGEST_TITLE)
     return [{"type": "plan", "title": title, "tasks": tasks}]
 
 
@@ -161,7 +167,7 @@ def _fallback(card: Card) -> str:
         return one_line(card)
     live = card.state is CardState.LIVE
     told = [
-        said(headline(card), LONGEST_HEADLINE),
+        said(_head(card), LONGEST_HEADLINE),
         said(card.goal, LONGEST_GOAL),
         *_listed(card, 10),
         said(card.activity, LONGEST_HEADLINE) if live else "",
