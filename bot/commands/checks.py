@@ -62,7 +62,7 @@ async def _database(settings: Settings) -> list[Finding]:
     finally:
         await database.close()
     if not current:
-        return [Finding.failed(name, f"{address} is not at the current schema; run `watchkeeper migrate`")]
+        return [Finding.ok(name, f"{address}, not at the current schema yet: `serve` brings it there")]
     return [Finding.ok(name, f"{address}, at the current schema")]
 
 

@@ -22,6 +22,9 @@ SHORTER: Mapping[tuple[str, str], float] = {
     ("bot.slack.api", "ANSWER_WITHIN_S"): 1.5,
     ("bot.flow.keep_cards", "CLIENT_LIMIT_S"): 1.5,
     ("bot.flow.deliver", "CLIENT_LIMIT_S"): 1.5,
+    ("bot.flow.claiming", "CLAIM_S"): 4.0,
+    ("bot.flow.claiming", "LONGEST_CALL_S"): 2.0,
+    ("bot.flow.claiming", "RENEW_EVERY_S"): 0.8,
     ("storage.postgres_engine", "STATEMENT_S"): 2.0,
 }
 """Time limits that no setting changes and that a lost answer has to wait out; about 10 s in production."""

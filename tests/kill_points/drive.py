@@ -81,7 +81,7 @@ class Run:
             for task in (keeping, playing):
                 task.cancel()
             await asyncio.gather(keeping, playing, return_exceptions=True)
-        self.outcome.faults += await checks.faults(self._world, self._analysis)
+        self.outcome.faults += await self._faults()
         self.outcome.took_s = time.monotonic() - began
         for plan in self._plans:
             self.outcome.passed += points.passed(plan.passed)
@@ -122,7 +122,11 @@ class Run:
             self._somebody_is_frozen or not self._world.posts(ANSWER) or slack.live_cards()
         ):  # seen at once, without the database
             return False
-        return not await checks.faults(self._world, self._analysis)
+        return not await self._faults()
+
+    async def _faults(self) -> list[str]:
+        froze = any(strike.fault is Fault.FREEZE for strike in self.outcome.strikes)
+        return await checks.faults(self._world, self._analysis, somebody_froze=froze)
 
     @property
     def _hangs(self) -> bool:
