@@ -285,5 +285,12 @@ def test_what_may_go_out_is_names_the_database_the_bell_and_https() -> None:
 def test_kustomize_takes_every_file_but_the_example_of_a_secret() -> None:
     """Its own schema is not among those at hand; what it names is."""
     listed = manifests.read(FOLDER / "kustomization.yaml")
-    assert set(listed) == {"apiVersion", "kind", "resources"}
+    assert set(listed) == {"apiVersion", "kind", "images", "resources"}
     assert sorted(listed["resources"]) == [path.name for path in FILES if path.name != "secret.example.yaml"]
+
+
+def test_the_tag_to_change_stands_in_one_place_and_is_this_version() -> None:
+    [image] = manifests.read(FOLDER / "kustomization.yaml")["images"]
+    assert image.keys() == {"name", "newName", "newTag"}
+    name, _, tag = container()["image"].partition(":")
+    assert (image["name"], image["newTag"]) == (name, tag)
