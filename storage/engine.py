@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import URL, make_url
@@ -227,13 +227,24 @@ def cause(error: Exception) -> str:
     return text.splitlines()[0]
 
 
+MENDS: Mapping[str, str] = {
+    "28": "check the user and the password (in a URL, special characters are percent-encoded)",
+    "3D000": "create that database, or check its name",
+    "42501": "let its user create tables: GRANT CREATE ON SCHEMA public TO that user",
+    "53300": "let it take more connections, or let fewer processes use it",
+}
+"""What to do about what Postgres says, by the beginning of its code."""
+
+
 def unusable(url: URL, error: Exception) -> DatabaseUnusable:
     """One line for people: what cannot be opened, why, and what to check."""
     if url.get_backend_name() == "sqlite":
         where, mend, away = url.database, "check that it exists and may be written", False
     else:
         where, away = f"{url.host}:{url.port or 5432}", is_away(error)
-        mend = "check that it runs there" if away else "check the user, the password and the database's name"
+        code = _code(error) if isinstance(error, DBAPIError) else ""
+        usual = "check that it runs there" if away else "check the user, the password and the database's name"
+        mend = next((mend for start, mend in MENDS.items() if code.startswith(start)), usual)
     return DatabaseUnusable(
         f"DATABASE_URL: cannot open the database at {where} ({cause(error)}): {mend}", away=away
     )

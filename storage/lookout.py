@@ -35,7 +35,7 @@ class Lookout:
         self._engine = None if database.is_sqlite else _engine(database)
         self._connection: AsyncConnection | None = None
         self._since = float("inf")
-        self._reason = "" if database.is_sqlite else "database: not connected yet"
+        self._reason = "" if database.is_sqlite else "the database was not asked yet"
 
     def reasons(self) -> list[str]:
         """Why the database cannot be used now; empty when it can."""
@@ -57,7 +57,8 @@ class Lookout:
             seen = await agenda.look(self._connection, *self._given)
         except (OSError, SQLAlchemyError) as error:
             await self._disconnect()
-            self._reason = f"database: {cause(error)}"
+            url = self._database.url
+            self._reason = f"the database at {url.host}:{url.port or 5432} does not answer ({cause(error)})"
             if is_away(error):
                 raise DatabaseAway(cause(error)) from error
             raise
@@ -88,8 +89,8 @@ class Lookout:
 
 def _engine(database: Database) -> AsyncEngine:
     return create_async_engine(
-        database.url,
+        database.url.set(query={}),
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
-        connect_args=postgres_engine.connect_args(postgres_engine.LIMITS),
+        connect_args=postgres_engine.connect_args(database.url),
     )

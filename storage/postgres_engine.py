@@ -6,6 +6,7 @@ by the server after `IDLE_IN_TRANSACTION_S`, else it would hold up its own succe
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,11 +48,11 @@ UNHURRIED: Mapping[str, str] = {
 def engines(url: URL, *, unhurried: bool = False) -> tuple[AsyncEngine, AsyncEngine]:
     """The engine that writes, and the one that reads over the same connections."""
     engine = create_async_engine(
-        url,
+        url.set(query={}),
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_timeout=30,
-        connect_args=connect_args(UNHURRIED if unhurried else LIMITS),
+        connect_args=connect_args(url, UNHURRIED if unhurried else LIMITS),
     )
     return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -61,7 +62,7 @@ def glancing(engine: AsyncEngine) -> AsyncEngine:
     return engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
-def connect_args(limits: Mapping[str, str]) -> dict[str, Any]:
+def connect_args(url: URL, limits: Mapping[str, str] = LIMITS) -> dict[str, Any]:
     """What each connection is opened with."""
     return {
         "timeout": CONNECT_WITHIN_S,
@@ -69,8 +70,29 @@ def connect_args(limits: Mapping[str, str]) -> dict[str, Any]:
         "command_timeout": STATEMENT_S + 2 if limits is LIMITS else None,
         "server_settings": dict(limits),
         "prepared_statement_cache_size": 400,
+        "ssl": _encryption({name: str(value) for name, value in url.query.items()}),
     }
 
+
+def _encryption(options: Mapping[str, str]) -> ssl.SSLContext | str:
+    """How to encrypt, from libpq's options; certificates are checked against the system's authorities.
+
+    https://www.postgresql.org/docs/current/libpq-ssl.html
+    """
+    mode = options.get("sslmode", "prefer")
+    files = {name: options[name] for name in ("sslrootcert", "sslcert", "sslkey") if name in options}
+    if mode not in CHECKED and not files:
+        return mode
+    context = ssl.create_default_context(cafile=files.get("sslrootcert"))
+    context.check_hostname = mode == "verify-full"
+    context.verify_mode = ssl.CERT_REQUIRED if mode in CHECKED or "sslrootcert" in files else ssl.CERT_NONE
+    if "sslcert" in files:
+        context.load_cert_chain(files["sslcert"], files.get("sslkey"))
+    return context
+
+
+CHECKED = frozenset({"verify-ca", "verify-full"})
+"""Modes that want the server's certificate signed by an authority."""
 
 AGAIN = frozenset({"40001", "40P01", "55P03", "57014", "25P03"})
 """Serialization, deadlock, lock and statement limits, thrown out while idle: the whole transaction again.

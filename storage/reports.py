@@ -1,6 +1,6 @@
 """What the reading commands print, in the contract's JSON forms.
 
-Settle records, and what happened in a conversation.
+Settle records, what happened in a conversation, and what runs or waits now.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, func, literal, select
+from sqlalchemy import ColumnElement, Row, Select, Table, func, literal, null, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from core.history import Role
+from core.resume import CallState
 from core.usage import Usage, total
+from storage.among import among
 from storage.decisions import is_running
-from storage.engine import Database
+from storage.engine import Database, db_now
+from storage.inbox import IS_WAITING_WISH
 from storage.tables import (
     calls,
     cards,
@@ -37,24 +40,51 @@ def rfc3339(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def settle_records(database: Database, conversation_id: str | None = None) -> list[Record]:
-    """All settle records, newest last, or those of one conversation."""
-    return await database.read(_settle_records, conversation_id)
+async def settle_records(
+    database: Database, conversation_id: str | None = None, limit: int | None = None
+) -> list[Record]:
+    """Settle records, newest last: all or those of one conversation, and of them the newest so many."""
+    return await database.read(_settle_records, conversation_id, limit)
 
 
-async def _settle_records(tx: AsyncConnection, conversation_id: str | None) -> list[Record]:
+async def _settle_records(
+    tx: AsyncConnection, conversation_id: str | None, limit: int | None
+) -> list[Record]:
+    newest = None if limit is None else _newest(conversation_id, limit)
     statement = (
         select(settlements, turns, conversations, *_NEVER_TAKEN)
         .join(turns, turns.c.id == settlements.c.turn_id)
         .join(conversations, conversations.c.id == settlements.c.conversation_id)
-        .order_by(settlements.c.settled_at, turns.c.number)
+        .where(*_wanted(settlements, conversation_id, newest))
+        .order_by(settlements.c.settled_at, turns.c.number, turns.c.id)
     )
-    if conversation_id is not None:
-        statement = statement.where(settlements.c.conversation_id == conversation_id)
     rows = (await tx.execute(statement)).all()
-    usages = await _usage_by_turn(tx, conversation_id)
-    call_counts = await _calls_by_turn(tx, conversation_id)
+    usages = await _usage_by_turn(tx, _wanted(requests, conversation_id, newest))
+    call_counts = await _calls_by_turn(tx, _wanted(calls, conversation_id, newest))
     return [_record(row, usages.get(row.turn_id, Usage()), call_counts.get(row.turn_id, 0)) for row in rows]
+
+
+def _newest(conversation_id: str | None, limit: int) -> Select[tuple[str]]:
+    """The turns that ended last."""
+    return (
+        select(settlements.c.turn_id)
+        .join(turns, turns.c.id == settlements.c.turn_id)
+        .where(*_wanted(settlements, conversation_id, None))
+        .order_by(settlements.c.settled_at.desc(), turns.c.number.desc(), turns.c.id.desc())
+        .limit(limit)
+    )
+
+
+def _wanted(
+    table: Table, conversation_id: str | None, newest: Select[tuple[str]] | None
+) -> list[ColumnElement[bool]]:
+    """Which rows of a table belong to what was asked for."""
+    where: list[ColumnElement[bool]] = []
+    if conversation_id is not None:
+        where.append(table.c.conversation_id == conversation_id)
+    if newest is not None:
+        where.append(among(table.c.turn_id, newest))
+    return where
 
 
 _NEVER_TAKEN = (
@@ -117,21 +147,16 @@ def usage_of(row: Row[Any]) -> Usage:
     )
 
 
-async def _usage_by_turn(tx: AsyncConnection, conversation_id: str | None) -> dict[str, Usage]:
-    statement = select(requests)
-    if conversation_id is not None:
-        statement = statement.where(requests.c.conversation_id == conversation_id)
+async def _usage_by_turn(tx: AsyncConnection, where: list[ColumnElement[bool]]) -> dict[str, Usage]:
     by_turn: dict[str, list[Usage]] = {}
-    for row in (await tx.execute(statement)).all():
+    for row in (await tx.execute(select(requests).where(*where))).all():
         by_turn.setdefault(row.turn_id, []).append(usage_of(row))
     return {turn_id: total(usages) for turn_id, usages in by_turn.items()}
 
 
-async def _calls_by_turn(tx: AsyncConnection, conversation_id: str | None) -> dict[str, int]:
-    statement = select(calls.c.turn_id, func.count().label("count")).group_by(calls.c.turn_id)
-    if conversation_id is not None:
-        statement = statement.where(calls.c.conversation_id == conversation_id)
-    return {row.turn_id: int(row[1]) for row in (await tx.execute(statement)).all()}
+async def _calls_by_turn(tx: AsyncConnection, where: list[ColumnElement[bool]]) -> dict[str, int]:
+    counted = select(calls.c.turn_id, func.count()).where(*where).group_by(calls.c.turn_id)
+    return {row.turn_id: int(row[1]) for row in (await tx.execute(counted)).all()}
 
 
 async def conversation(database: Database, conversation_id: str) -> Record | None:
@@ -143,11 +168,12 @@ async def _conversation(tx: AsyncConnection, conversation_id: str) -> Record | N
     known = select(conversations.c.id).where(conversations.c.id == conversation_id)
     if (await tx.execute(known)).first() is None:
         return None
-    usages = await _usage_by_turn(tx, conversation_id)
+    usages = await _usage_by_turn(tx, _wanted(requests, conversation_id, None))
     return {
         "conversation_id": conversation_id,
         "messages": await _messages(tx, conversation_id),
         "turns": await _turns(tx, conversation_id),
+        "posts": await _posts(tx, conversation_id),
         "cost_usd": total(usages.values()).cost_usd,
     }
 
@@ -172,7 +198,7 @@ async def _messages(tx: AsyncConnection, conversation_id: str) -> list[Record]:
 
 async def _turns(tx: AsyncConnection, conversation_id: str) -> list[Record]:
     statement = (
-        select(turns.c.id, turns.c.number, settlements.c.reason)
+        select(turns, settlements.c.reason, db_now().label("now"))
         .outerjoin(settlements, settlements.c.turn_id == turns.c.id)
         .where(turns.c.conversation_id == conversation_id)
         .order_by(turns.c.number)
@@ -183,7 +209,7 @@ async def _turns(tx: AsyncConnection, conversation_id: str) -> list[Record]:
             select(calls).where(calls.c.conversation_id == conversation_id).order_by(calls.c.number)
         )
     ).all()
-    said = select(transcript.c.turn_id, transcript.c.position).where(
+    said = select(transcript.c.turn_id, transcript.c.position, transcript.c.at).where(
         transcript.c.conversation_id == conversation_id, transcript.c.role == Role.ASSISTANT
     )
     step_rows = (await tx.execute(said.order_by(transcript.c.position))).all()
@@ -191,8 +217,14 @@ async def _turns(tx: AsyncConnection, conversation_id: str) -> list[Record]:
         {
             "turn_id": turn.id,
             "reason": turn.reason,
+            "started_at": rfc3339(turn.started_at),
+            "worker": turn.worker,
             "steps": [
-                {"calls": [_call(row) for row in call_rows if row.position == step.position]}
+                {
+                    "calls": [
+                        _call(row, step.at, turn.now) for row in call_rows if row.position == step.position
+                    ]
+                }
                 for step in step_rows
                 if step.turn_id == turn.id
             ],
@@ -201,14 +233,89 @@ async def _turns(tx: AsyncConnection, conversation_id: str) -> list[Record]:
     ]
 
 
-def _call(row: Row[Any]) -> Record:
+def _call(row: Row[Any], committed_at: float, now: float) -> Record:
+    """A call; one without a result has an age, since it was last started or else since its step."""
+    since = committed_at if row.started_at is None else row.started_at
     return {
         "id": row.id,
         "tool": row.tool,
         "class": row.tool_class,
         "state": row.outcome or row.state,
         "attempts": row.attempts,
+        "age_s": None if row.state == CallState.DONE else round(max(0.0, now - since), 3),
     }
+
+
+async def _posts(tx: AsyncConnection, conversation_id: str) -> list[Record]:
+    """What we said or wanted to say besides the card; not the charts' pictures, which are large."""
+    o = outbox.c
+    statement = (
+        select(o.kind, o.turn_id, o.text, o.queued_at, o.done_at, o.given_up)
+        .where(o.conversation_id == conversation_id)
+        .order_by(o.number)
+    )
+    return [
+        {
+            "kind": row.kind,
+            "turn_id": row.turn_id,
+            "text": row.text,
+            "queued_at": rfc3339(row.queued_at),
+            "posted_at": None if row.given_up is not None else rfc3339(row.done_at),
+            "given_up": row.given_up,
+        }
+        for row in (await tx.execute(statement)).all()
+    ]
+
+
+_FIRST_WISHES = select(func.min(inbox.c.seq)).where(*IS_WAITING_WISH).group_by(inbox.c.conversation_id)
+
+_RUNNING = (
+    select(
+        conversations.c.id,
+        literal("running").label("state"),
+        turns.c.started_at.label("since"),
+        turns.c.worker.label("worker"),
+        turns.c.goal.label("goal"),
+    )
+    .join(turns, turns.c.id == conversations.c.active_turn)
+    .where(conversations.c.active_turn.is_not(None))
+)
+_INTERRUPTED = (
+    select(
+        conversations.c.id, literal("waits to be resumed"), conversations.c.resume_since, null(), turns.c.goal
+    )
+    .join(turns, turns.c.id == conversations.c.resume_turn)
+    .where(conversations.c.resume_turn.is_not(None), conversations.c.active_turn.is_(None))
+)
+_ASKED_FOR = (
+    select(inbox.c.conversation_id, literal("waits for a worker"), inbox.c.received_at, null(), inbox.c.text)
+    .join(conversations, conversations.c.id == inbox.c.conversation_id)
+    .where(
+        among(inbox.c.seq, _FIRST_WISHES),
+        conversations.c.active_turn.is_(None),
+        conversations.c.resume_turn.is_(None),
+    )
+)
+UNDERWAY = union_all(_RUNNING, _INTERRUPTED, _ASKED_FOR).order_by("since", "id")
+"""One statement, which reads what is open and no more, from the partial indexes over it."""
+
+
+async def underway(database: Database) -> list[Record]:
+    """Each conversation that runs or waits now, once; the newest last."""
+    return await database.read(_underway)
+
+
+async def _underway(tx: AsyncConnection) -> list[Record]:
+    return [
+        {
+            "conversation_id": row.id,
+            "state": row.state,
+            "since": rfc3339(row.since),
+            "worker": row.worker,
+            "goal": row.goal,
+        }
+        for row in (await tx.execute(UNDERWAY)).all()
+    ]
 
 
 async def standing(database: Database, conversation_id: str) -> tuple[bool, str | None]:

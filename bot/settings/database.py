@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from bot.errors import Unusable
 
 FORMS = "write sqlite:///path/to/file.db or postgresql://user:password@host:5432/name"
+TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+TLS_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 DEFAULT_FOLDER = ".watchkeeper"
 DEFAULT_FILE = "watchkeeper.db"
 
@@ -76,11 +78,27 @@ def _parse_postgres(text: str) -> DatabaseAddress:
         raise ValueError(f"is not a URL with a host and a port from 1 to 65535; {FORMS}") from None
     if port == 0 or not parts.path.strip("/") or "/" in parts.path.strip("/"):
         raise ValueError(f"names no database; {FORMS}")
-    # libpq's word for TLS; asyncpg knows it as `ssl` with the same values.
-    options = [("ssl" if key == "sslmode" else key, value) for key, value in parse_qsl(parts.query)]
+    options = _options(parts.query)
     query = f"?{urlencode(options, quote_via=quote)}" if options else ""
     url = f"postgresql+asyncpg://{parts.netloc}{parts.path}{query}"
     return DatabaseAddress(url, None, password=unquote(parts.password or ""))
+
+
+def _options(query: str) -> dict[str, str]:
+    """What may follow the name: how the connection is encrypted, in libpq's words."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in options.items():
+        if name not in TLS_OPTIONS:
+            raise ValueError(
+                f"has the option {name[:40]}, which is not supported; known: {', '.join(TLS_OPTIONS)}"
+            )
+        if name == "sslmode" and value not in TLS_MODES:
+            raise ValueError(f"has an unknown sslmode; write one of {', '.join(TLS_MODES)}")
+        if name != "sslmode" and not Path(value).is_file():
+            raise ValueError(f"names a file as {name} that does not exist; correct the path")
+    if "sslkey" in options and "sslcert" not in options:
+        raise ValueError("names sslkey without sslcert; name both")
+    return options
 
 
 def make_folder(address: DatabaseAddress) -> None:

@@ -83,7 +83,7 @@ def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
         ("sqlite:///records.db", "sqlite+aiosqlite:///{here}/records.db"),
         ("sqlite:////var/lib/w.db", "sqlite+aiosqlite:////var/lib/w.db"),
         ("postgresql://u:p@db:5432/w", "postgresql+asyncpg://u:p@db:5432/w"),
-        ("postgresql://u:p@db/w?sslmode=require", "postgresql+asyncpg://u:p@db/w?ssl=require"),
+        ("postgresql://u:p@db/w?sslmode=require", "postgresql+asyncpg://u:p@db/w?sslmode=require"),
     ],
 )
 def test_the_program_chooses_the_databases_driver(tmp_path: Path, url: str, driver_url: str) -> None:
@@ -120,6 +120,13 @@ def test_the_program_chooses_the_databases_driver(tmp_path: Path, url: str, driv
         ("DATABASE_URL", "postgresql://u:hunter2@db:99999/w", "port"),
         ("DATABASE_URL", "postgresql://u:hunter2@[db/w", "not a URL"),
         ("DATABASE_URL", "postgresql://u:hunter2@db", "names no database"),
+        (
+            "DATABASE_URL",
+            "postgresql://u:hunter2@db/w?sslmod=require",
+            "option sslmod, which is not supported",
+        ),
+        ("DATABASE_URL", "postgresql://u:hunter2@db/w?sslmode=on", "write one of disable"),
+        ("DATABASE_URL", "postgresql://u:hunter2@db/w?sslrootcert=/no/file", "does not exist"),
         ("REDIS_URL", "localhost:6379", "not a URL"),
         ("WATCHKEEPER_CONFIG", "nowhere.toml", "there is no file nowhere.toml"),
         ("WATCHKEEPER_CONFIG", ".", "cannot be read"),

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from sqlalchemy import select, update
 
 from storage import tables as t
@@ -201,7 +211,7 @@ async def test_a_server_that_nobody_reaches_may_be_reached_later(proxy: Proxy) -
 
 
 async def test_a_database_that_does_not_exist_is_a_mistake_in_the_address() -> None:
-    with pytest.raises(DatabaseUnusable, match="the database's name") as unusable:
+    with pytest.raises(DatabaseUnusable, match="create that database") as unusable:
         await Database.open(driven(shared_postgres().url("no_such_database")))
     assert not unusable.value.away
 
@@ -224,6 +234,110 @@ async def test_a_wrong_password_is_a_mistake_in_the_address() -> None:
         hba.write_text(before)
         await server.execute("select pg_reload_conf()")
         await server.execute("drop role locked")
+
+
+# --- encryption ---------------------------------------------------------------------------------------------
+
+
+class Encrypted:
+    """The server behind TLS, which the build that tests use cannot speak itself."""
+
+    def __init__(self, certificate: Path) -> None:
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(
+            certificate.with_suffix(".server.crt"), certificate.with_suffix(".server.key")
+        )
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Encrypted:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the request for encryption, encrypt, and pass everything on."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            assert await reader.readexactly(8) == bytes.fromhex("0000000804d2162f")
+            writer.write(b"S")
+            await writer.start_tls(self._context)
+            inside = await asyncio.open_connection("127.0.0.1", shared_postgres().port)
+            for source, target in ((reader, inside[1]), (inside[0], writer)):
+                task = asyncio.create_task(pass_on(source, target))
+                self.tasks.add(task)
+
+
+async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    try:
+        while chunk := await source.read(65_536):
+            target.write(chunk)
+            await target.drain()
+    except OSError:
+        return
+    finally:
+        target.close()
+
+
+async def test_a_certificate_is_checked_where_the_address_says_so(tmp_path: Path) -> None:
+    signed, other = authority(tmp_path, "signed"), authority(tmp_path, "other")
+    async with Encrypted(signed) as server:
+        address = driven(shared_postgres().url("postgres", port=server.port))
+        for options in (
+            "sslmode=require",
+            f"sslmode=verify-ca&sslrootcert={signed}",
+            f"sslmode=verify-full&sslrootcert={signed}",
+        ):
+            database = await Database.open(f"{address}?{options}")
+            await database.close()
+        for options in (f"sslmode=verify-ca&sslrootcert={other}", "sslmode=verify-full"):
+            with pytest.raises(DatabaseUnusable, match="certificate"):
+                await Database.open(f"{address}?{options}")
+
+
+async def test_encryption_that_the_server_does_not_offer_is_asked_for_in_vain(url: str) -> None:
+    with pytest.raises(DatabaseUnusable, match="SSL"):
+        await Database.open(f"{url}?sslmode=require")
+    database = await Database.open(f"{url}?sslmode=prefer")
+    await database.close()
+
+
+def authority(folder: Path, name: str) -> Path:
+    """The certificate of an authority; beside it that of a server at 127.0.0.1 which it has signed."""
+    path = folder / f"{name}.crt"
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    ours = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+    def signed(subject: x509.Name, public: Any, extension: x509.ExtensionType) -> bytes:
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(ours)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(extension, critical=False)
+        )
+        return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    path.write_bytes(signed(ours, key.public_key(), x509.BasicConstraints(ca=True, path_length=None)))
+    servers = ec.generate_private_key(ec.SECP256R1())
+    host = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
+    path.with_suffix(".server.crt").write_bytes(signed(subject, servers.public_key(), host))
+    path.with_suffix(".server.key").write_bytes(
+        servers.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    return path
 
 
 # --- what only a program that looks at both can say ---------------------------------------------------------

@@ -6,8 +6,13 @@ import json
 import re
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from core.signals import Signal
+from core.arrivals import Thread
+from core.settle import cut
+from core.signals import Held, Signal
+from core.tools import CallResult, Chart, Outcome
 from storage import cards, outbox, reports
 from storage import tables as t
 from tests.storage.world import READ, WRITE, World, booking
@@ -38,7 +43,15 @@ RECORD = [
     "cost_usd",
     "worker",
 ]
+POST = ["kind", "turn_id", "text", "queued_at", "posted_at", "given_up"]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+async def conversation(world: World) -> reports.Record:
+    """What happened in the world's conversation."""
+    found = await reports.conversation(world.database, world.id)
+    assert found is not None
+    return found
 
 
 async def whole(world: World) -> None:
@@ -117,7 +130,7 @@ async def test_a_conversation_is_shown_with_its_messages_turns_steps_and_calls(w
     await whole(world)
     found = await reports.conversation(world.database, world.id)
     assert found is not None
-    assert list(found) == ["conversation_id", "messages", "turns", "cost_usd"]
+    assert list(found) == ["conversation_id", "messages", "turns", "posts", "cost_usd"]
     assert found["cost_usd"] == 0.75
     first, second = found["messages"]
     assert first == {
@@ -136,8 +149,8 @@ async def test_a_conversation_is_shown_with_its_messages_turns_steps_and_calls(w
     [step] = found["turns"][0]["steps"]
     assert step == {
         "calls": [
-            {"id": "a", "tool": "logs", "class": "read_only", "state": "ok", "attempts": 1},
-            {"id": "w", "tool": "logs", "class": "side_effect", "state": "ok", "attempts": 1},
+            {"id": "a", "tool": "logs", "class": "read_only", "state": "ok", "attempts": 1, "age_s": None},
+            {"id": "w", "tool": "logs", "class": "side_effect", "state": "ok", "attempts": 1, "age_s": None},
         ]
     }
     assert json.loads(json.dumps(found)) == found
@@ -150,6 +163,156 @@ async def test_a_running_turn_has_no_reason_and_its_calls_say_how_far_they_are(w
     assert found is not None
     assert found["turns"][0]["reason"] is None
     assert [call["state"] for call in found["turns"][0]["steps"][0]["calls"]] == ["started", "issued"]
+
+
+async def test_a_running_turn_says_since_when_and_on_which_worker(world: World) -> None:
+    turn = await world.begins()
+    await world.change(t.turns, {"id": turn.fence.turn_id}, started_at=1_700_000_000.0)
+    [shown] = (await conversation(world))["turns"]
+    assert (shown["started_at"], shown["worker"]) == ("2023-11-14T22:13:20.000Z", "w1")
+
+
+async def test_a_call_without_a_result_has_an_age_since_it_was_sent_or_else_since_its_step(
+    world: World,
+) -> None:
+    turn = await world.begins()
+    await world.commits(turn, ("sent", READ), ("back", READ), ("not sent", WRITE))
+    await world.returns(turn, "back")
+    now = await world.now()
+    await world.change(t.calls, {"id": "sent"}, started_at=now - 40)
+    await world.change(t.transcript, {"role": "assistant"}, at=now - 90)
+    [step] = (await conversation(world))["turns"][0]["steps"]
+    ages = {call["id"]: call["age_s"] for call in step["calls"]}
+    assert ages == {"sent": pytest.approx(40, abs=5), "back": None, "not sent": pytest.approx(90, abs=5)}
+
+
+async def test_what_was_said_is_shown_in_its_order_with_what_became_of_it(world: World) -> None:
+    turn = await world.begins()
+    for number, words in enumerate(("first\nline", "second", "third")):
+        await world.database.write(
+            outbox.queue, world.id, kind="note", once=f"n{number}", text=words, turn_id=turn.fence.turn_id
+        )
+    taken, refused, _ = await world.rows(t.outbox)
+    await world.database.write(outbox.part_done, taken.id, 1, 1)
+    await world.database.write(outbox.give_up, refused.id, "is_archived")
+    posts = (await conversation(world))["posts"]
+    assert [list(post) for post in posts] == [POST] * 3
+    assert [(post["text"], post["posted_at"] is not None, post["given_up"]) for post in posts] == [
+        ("first\nline", True, None),
+        ("second", False, "is_archived"),
+        ("third", False, None),
+    ]
+    assert {(post["kind"], post["turn_id"]) for post in posts} == {("note", turn.fence.turn_id)}
+    assert all(TIME.fullmatch(post["queued_at"]) for post in posts)
+    assert TIME.fullmatch(posts[0]["posted_at"])
+
+
+async def test_what_was_said_elsewhere_is_left_out(world: World) -> None:
+    await world.begins()
+    other = World(world.database, Thread("slack", "T1", "C1", "2.2"))
+    await other.says(key="slack:C1:other")
+    await world.database.write(outbox.queue, other.id, kind="note", once="n", text="hm")
+    assert (await conversation(world))["posts"] == []
+
+
+async def test_a_chart_is_shown_by_its_title_without_its_picture(world: World) -> None:
+    turn = await world.begins()
+    await world.commits(turn, ("a", READ))
+    await world.returns(turn, "a", CallResult(Outcome.OK, "fine", charts=(Chart("p99", b"\x89PNG"),)))
+    found = await conversation(world)
+    [post] = found["posts"]
+    assert (post["kind"], post["text"], list(post)) == ("chart", "p99", POST)
+    assert json.loads(json.dumps(found)) == found
+
+
+async def test_the_newest_records_are_those_that_ended_last(world: World) -> None:
+    await whole(world)
+    everything = await reports.settle_records(world.database)
+    for limit, left in ((1, everything[-1:]), (2, everything), (9, everything)):
+        assert await reports.settle_records(world.database, limit=limit) == left
+        assert await reports.settle_records(world.database, world.id, limit) == left
+    assert await reports.settle_records(world.database, "slack:T1:C1:other", 1) == []
+
+
+async def test_where_nothing_runs_or_waits_nothing_is_underway(world: World) -> None:
+    assert await reports.underway(world.database) == []
+    await whole(world)
+    await world.queues()
+    await world.settles(await world.starts())
+    assert await reports.underway(world.database) == []
+
+
+async def test_a_message_waits_for_a_worker_until_a_turn_runs_on_it(world: World) -> None:
+    await world.says("why is checkout slow?")
+    await world.says("since the deploy", "Ben")
+    await world.change(t.inbox, {"text": "why is checkout slow?"}, received_at=1_700_000_000.0)
+    waiting = {
+        "conversation_id": world.id,
+        "state": "waits for a worker",
+        "since": "2023-11-14T22:13:20.000Z",
+        "worker": None,
+        "goal": "why is checkout slow?",
+    }
+    assert await reports.underway(world.database) == [waiting]
+    turn = await world.starts("w7")
+    await world.queues()
+    await world.change(t.turns, {"id": turn.fence.turn_id}, started_at=1_700_000_100.0)
+    running = {"state": "running", "since": "2023-11-14T22:15:00.000Z", "worker": "w7"}
+    assert await reports.underway(world.database) == [waiting | running | {"goal": turn.goal}]
+
+
+async def test_unfinished_work_waits_to_be_resumed_also_when_something_else_was_asked_meanwhile(
+    world: World,
+) -> None:
+    turn = await world.begins()
+    await world.steps_once(turn)
+    await world.settles(turn, cut(Held(Signal.DRAIN, "shutdown")))
+    await world.change(t.conversations, {"id": world.id}, resume_since=1_700_000_000.0)
+    waiting = {
+        "conversation_id": world.id,
+        "state": "waits to be resumed",
+        "since": "2023-11-14T22:13:20.000Z",
+        "worker": None,
+        "goal": turn.goal,
+    }
+    assert await reports.underway(world.database) == [waiting]
+    await world.says("and the disk?", "Ben")
+    assert await reports.underway(world.database) == [waiting]
+
+
+async def test_what_runs_or_waits_in_several_conversations_stands_in_the_order_of_its_time(
+    world: World,
+) -> None:
+    threads = [World(world.database, Thread("slack", "T1", "C1", f"{n}.{n}")) for n in (1, 2, 3)]
+    for number, thread in enumerate(threads):
+        await thread.says(key=f"slack:C1:thread{number}")
+        await world.change(
+            t.inbox, {"conversation_id": thread.id}, received_at=1_700_000_000.0 - 100 * number
+        )
+    oldest = await threads[2].starts()
+    assert oldest.fence.conversation_id == threads[2].id
+    found = await reports.underway(world.database)
+    assert [(each["conversation_id"], each["state"]) for each in found] == [
+        (threads[1].id, "waits for a worker"),
+        (threads[0].id, "waits for a worker"),
+        (threads[2].id, "running"),
+    ]
+
+
+async def test_no_table_is_walked_for_what_runs_or_waits(world: World) -> None:
+    """An operator looks often, and has years of records."""
+
+    async def plan(tx: AsyncConnection) -> list[str]:
+        if not world.database.is_sqlite:
+            await tx.execute(text("set local enable_seqscan = off"))  # small tables are walked by right
+        explain = "explain query plan " if world.database.is_sqlite else "explain "
+        statement = str(reports.UNDERWAY.compile(dialect=tx.dialect, compile_kwargs={"literal_binds": True}))
+        return [str(row) for row in (await tx.execute(text(explain + statement))).all()]
+
+    found = await world.database.read(plan)
+    assert [line for line in found if "Seq Scan" in line or ("SCAN" in line and "USING" not in line)] == []
+    partial = ("ix_conversations_active", "ix_conversations_resumable", "ix_inbox_waiting")
+    assert [name for name in partial if name not in "\n".join(found)] == []
 
 
 async def test_an_unknown_conversation_is_none(world: World) -> None:
