@@ -48,7 +48,7 @@ TROUBLES = (
         {of("watchkeeper_ready"): "1x4 0x30"},
         6,
         {},
-        "No Watchkeeper process is ready, so nobody who asks is answered.",
+        "No Watchkeeper process says that it is ready, or none is scraped; /readyz says why.",
     ),
     Trouble(
         "WatchkeeperNotReady",
