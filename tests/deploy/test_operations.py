@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from bot.cli import watchkeeper
 from storage.postgres_engine import POOL_SIZE
 from tests.architecture.sources import ROOT
-from tests.deploy.manifests import pod
+from tests.deploy.manifests import manifest, pod
 from tests.deploy.test_kubernetes import VERSIONS
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -92,3 +93,16 @@ def test_the_grace_period_is_the_one_of_the_manifests() -> None:
 def test_the_versions_are_those_that_the_manifests_are_held_to() -> None:
     short = [".".join(version.split(".")[:2]) for version in VERSIONS]
     assert f"Kubernetes {short[0]}, {short[1]} and {short[2]}" in re.sub(r"\s+", " ", PAGE)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_sketched_ingress_is_valid_and_leads_to_the_service(version: str) -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    ingress = yaml.safe_load(block)
+    kubernetes_validate.validate(ingress, version, strict=True)
+    [path] = ingress["spec"]["rules"][0]["http"]["paths"]
+    service = manifest("service")
+    assert ingress["metadata"]["namespace"] == service["metadata"]["namespace"]
+    assert path["backend"]["service"]["name"] == service["metadata"]["name"]
+    assert path["backend"]["service"]["port"]["name"] in {one["name"] for one in service["spec"]["ports"]}
+    assert (path["path"], path["pathType"]) == ("/slack/events", "Exact")
