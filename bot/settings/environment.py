@@ -57,7 +57,9 @@ VARIABLES: tuple[Variable, ...] = (
         secret=True,
     ),
     Variable("WATCHKEEPER_CONFIG", "Path of the configuration file.", "`watchkeeper.toml` if present"),
-    Variable("WATCHKEEPER_HOST", "Address for health, metrics, events over HTTP and the console.", "`127.0.0.1`"),
+    Variable(
+        "WATCHKEEPER_HOST", "Address for health, metrics, events over HTTP and the console.", "`127.0.0.1`"
+    ),
     Variable("WATCHKEEPER_PORT", "Port for health, metrics, events over HTTP and the console.", "`8080`"),
     Variable("WATCHKEEPER_WEBHOOK_TOKEN", "Bearer token of webhooks (not used yet).", "none", secret=True),
 )
