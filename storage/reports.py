@@ -271,7 +271,7 @@ _FIRST_WISHES = select(func.min(inbox.c.seq)).where(*IS_WAITING_WISH).group_by(i
 
 _RUNNING = (
     select(
-        conversations.c.id,
+        conversations.c.id.label("conversation_id"),
         literal("running").label("state"),
         turns.c.started_at.label("since"),
         turns.c.worker.label("worker"),
@@ -296,7 +296,7 @@ _ASKED_FOR = (
         conversations.c.resume_turn.is_(None),
     )
 )
-UNDERWAY = union_all(_RUNNING, _INTERRUPTED, _ASKED_FOR).order_by("since", "id")
+UNDERWAY = union_all(_RUNNING, _INTERRUPTED, _ASKED_FOR).order_by("since", "conversation_id")
 """One statement, which reads what is open and no more, from the partial indexes over it."""
 
 
@@ -308,7 +308,7 @@ async def underway(database: Database) -> list[Record]:
 async def _underway(tx: AsyncConnection) -> list[Record]:
     return [
         {
-            "conversation_id": row.id,
+            "conversation_id": row.conversation_id,
             "state": row.state,
             "since": rfc3339(row.since),
             "worker": row.worker,

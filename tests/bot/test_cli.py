@@ -27,7 +27,8 @@ def test_every_command_explains_itself_with_an_example(watchkeeper: Command, com
     [
         ("nothing", "No such command 'nothing'"),
         ("serve --prot 1", "No such option"),
-        ("show", "Missing argument 'CONVERSATION'"),
+        ("show one two", "unexpected extra argument (two)"),
+        ("settles --limit 0", "0 is not in the range"),
         ("policy explain", "Missing option '--source'"),
         ("policy explain --source mention --role boss", "'boss' is not one of"),
         ("manifest --http localhost", "only to https:// addresses"),
