@@ -293,6 +293,7 @@ outbox = Table(
     UniqueConstraint("id"),
     UniqueConstraint("once"),
 )
+Index("ix_outbox_conversation", outbox.c.conversation_id)
 Index(
     "ix_outbox_open",
     outbox.c.number,

@@ -188,6 +188,7 @@ async def test_a_step_that_finds_a_table_in_use_lets_everybody_else_go_first(
     monkeypatch.setattr(schema, "LOCK_S", 0.2)
     await schema.upgrade(empty_url)
     await do(empty_url, "drop index ix_inbox_receipts", "drop index ix_cards_due", "drop table claims")
+    await do(empty_url, "drop index ix_outbox_conversation")
     await do(empty_url, "drop index ix_settlements_unreleased", "drop table schema_floor")
     await do(empty_url, "drop index ix_conversations_active", "drop index ix_conversations_resumable")
     await do(empty_url, "create index ix_conversations_claimable on conversations (lease_expires)")

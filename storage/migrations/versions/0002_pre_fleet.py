@@ -35,6 +35,7 @@ def upgrade() -> None:
     _partial('ix_conversations_resumable', 'conversations', ['resume_turn'], 'resume_turn IS NOT NULL')
     _partial('ix_inbox_receipts', 'inbox', ['seq'], f'receipt {differs} receipt_shown')
     _partial('ix_settlements_unreleased', 'settlements', ['turn_id'], 'card_released_at IS NULL')
+    op.create_index('ix_outbox_conversation', 'outbox', ['conversation_id'])
     # Leases are renewed all the time: without an index on them, and with room in the page, in place.
     op.drop_index('ix_conversations_claimable', table_name='conversations')
     if postgres:
@@ -44,6 +45,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Undo this step."""
     op.create_index('ix_conversations_claimable', 'conversations', ['lease_expires', 'not_before'])
+    op.drop_index('ix_outbox_conversation', table_name='outbox')
     op.drop_index('ix_settlements_unreleased', table_name='settlements')
     op.drop_index('ix_inbox_receipts', table_name='inbox')
     op.drop_index('ix_conversations_resumable', table_name='conversations')
