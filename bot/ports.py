@@ -58,6 +58,14 @@ class Found:
     payload: dict[str, Json] = field(default_factory=dict)
 
 
+AboutToSend: TypeAlias = Callable[[], Awaitable[None]]
+"""Called when a message's turn has come, right before it is sent; what it raises keeps it from being sent."""
+
+
+async def at_once() -> None:
+    """Nothing is to be done before a message is sent."""
+
+
 class Chat(Protocol):
     """A platform on which people and we talk. All references are the platform's own message ids.
 
@@ -79,7 +87,7 @@ class Chat(Protocol):
         """Show the card at once, in the place that `card_slot` gave; returns the reference."""
         ...
 
-    async def post(self, thread: Thread, post: Post) -> str:
+    async def post(self, thread: Thread, post: Post, about_to_send: AboutToSend = at_once) -> str:
         """Post one message into the thread and return its reference."""
         ...
 
@@ -87,7 +95,9 @@ class Chat(Protocol):
         """Show `text` to one person only, in the thread."""
         ...
 
-    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+    async def tell_directly(
+        self, thread: Thread, user_id: str, post: Post, about_to_send: AboutToSend = at_once
+    ) -> str:
         """Post to one person outside of the thread, which takes nothing any more; returns the reference."""
         ...
 

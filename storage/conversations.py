@@ -124,14 +124,16 @@ class Renewed:
     lost: frozenset[Fence]
 
 
-async def renew(tx: AsyncConnection, fences: Sequence[Fence], lease_s: float) -> Renewed:
+async def renew(
+    tx: AsyncConnection, fences: Sequence[Fence], lease_s: float, *, waits: bool = False
+) -> Renewed:
     """Renew leases that are held.
 
-    One that is locked is passed over: whoever locks it may wait for somebody who is frozen, and all the
-    others must not wait for it too.
+    One that is locked is passed over unless this waits: whoever locks it may wait for somebody who is frozen,
+    and all the others must not wait for it too.
     """
     by_id = {fence.conversation_id: fence for fence in fences}
-    free = select(C.id).where(C.id.in_(by_id)).with_for_update(skip_locked=True, key_share=True)
+    free = select(C.id).where(C.id.in_(by_id)).with_for_update(skip_locked=not waits, key_share=True)
     held = tuple_(C.id, C.token).in_([(fence.conversation_id, fence.token) for fence in fences])
     renewing = (
         update(conversations)

@@ -142,14 +142,14 @@ class Database:
     ) -> T:
         """Run it again when it met a lock, and for a while when the database is away."""
         loop = asyncio.get_running_loop()
-        until, tries, pause = loop.time() + self.patience_s, 0, 0.05
+        began, tries, pause = loop.time(), 0, 0.05
         while True:
             try:
                 return await run(work)
             except (OSError, SQLAlchemyError) as error:
                 tries += 1
                 if is_away(error):
-                    if self._closing or loop.time() + pause > until:
+                    if self._closing or loop.time() + pause > began + self.patience_s:
                         raise DatabaseAway(cause(error)) from error
                 elif not may_run_again(error) or tries >= TRIES:
                     raise

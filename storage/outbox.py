@@ -112,13 +112,26 @@ async def first_open(tx: AsyncConnection, conversation_id: str) -> Row[Any] | No
     return row if row is not None and row.not_before <= row.now else None
 
 
-async def begin_post(tx: AsyncConnection, post_id: str) -> None:
-    """Mark that a post is about to be sent, so that a lost answer is looked for before it is sent again."""
-    await tx.execute(
+async def begin_post(
+    tx: AsyncConnection, post_id: str, parts_done: int, posting_since: float | None
+) -> float | None:
+    """Mark that the next part is about to be sent: a lost answer is looked for before it is sent again.
+
+    Returns since when; None when the message is not as the caller has read it, and is not its to send.
+    """
+    begun = (
         update(outbox)
-        .where(outbox.c.id == post_id, outbox.c.posting_since.is_(None))
+        .where(
+            outbox.c.id == post_id,
+            outbox.c.done_at.is_(None),
+            outbox.c.parts_done == parts_done,
+            outbox.c.posting_since.is_not_distinct_from(posting_since),
+        )
         .values(posting_since=db_now())
+        .returning(outbox.c.posting_since)
     )
+    since = (await tx.execute(begun)).scalar()
+    return None if since is None else float(since)
 
 
 async def part_done(tx: AsyncConnection, post_id: str, parts_done: int, parts: int) -> None:

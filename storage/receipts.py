@@ -50,6 +50,17 @@ async def due(tx: AsyncConnection, owner: str, limit: int = 50) -> list[Row[Any]
     return list((await tx.execute(statement)).all())
 
 
+async def still_due(tx: AsyncConnection, row: Row[Any]) -> bool:
+    """Whether a message that was found to be due still asks for the same."""
+    statement = select(inbox.c.seq).where(
+        *_IS_DUE,
+        inbox.c.seq == row.seq,
+        inbox.c.receipt.is_not_distinct_from(row.receipt),
+        inbox.c.receipt_shown.is_not_distinct_from(row.receipt_shown),
+    )
+    return (await tx.execute(statement)).first() is not None
+
+
 def due_in(owner: Any) -> Any:
     """Seconds until a reaction is to be shown, as a scalar subquery; null when none is."""
     soonest = func.min(inbox.c.receipt_not_before) - db_now()

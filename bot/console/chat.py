@@ -7,7 +7,7 @@ from bot.console.channel import Channel, NoSuchThread
 from bot.console.identity import US, message_key, thread_of
 from bot.console.rows import Kind, Message
 from bot.errors import Closed, Gone
-from bot.ports import Found, Post
+from bot.ports import AboutToSend, Found, Post, at_once
 from bot.words import split as parts
 from bot.words.metadata import of_card, of_post
 from core.arrivals import Author, EarlierMessage, Thread
@@ -38,8 +38,9 @@ class ConsoleChat:
             raise Gone(f"there is no message {ref}", "message_not_found")
         return ref
 
-    async def post(self, thread: Thread, post: Post) -> str:
+    async def post(self, thread: Thread, post: Post, about_to_send: AboutToSend = at_once) -> str:
         """Post an answer, a note or a chart."""
+        await about_to_send()
         event_type, payload = of_post(post)
         return await self._write(thread, post.text, event_type, payload, picture=post.chart)
 
@@ -50,7 +51,9 @@ class ConsoleChat:
         except NoSuchThread:
             raise Closed(f"there is no thread {thread.thread}", "thread_not_found") from None
 
-    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+    async def tell_directly(
+        self, thread: Thread, user_id: str, post: Post, about_to_send: AboutToSend = at_once
+    ) -> str:
         """The console has no place besides its threads."""
         raise Closed("nobody is reached outside of a thread here", "no_direct_messages")
 

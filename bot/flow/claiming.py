@@ -17,8 +17,10 @@ from storage.errors import DatabaseTrouble
 
 log = structlog.get_logger()
 
-CLAIM_S = 20.0
-RENEW_EVERY_S = 4.0
+CLAIM_S = 14.0
+"""A claim outlives its process no longer than a lease does; renewed often, since a call may take long."""
+
+RENEW_EVERY_S = 1.0
 LONGEST_CALL_S = 10.5
 """The platform's client gives up on a call after ten seconds."""
 

@@ -109,6 +109,7 @@ class Deliverer:
         done = row.parts_done
         if row.posting_since is not None:
             done = await self._look(row, done)
+        sending = _Sending(self._database, self._claims, row, done)
         for number in range(done, len(parts)):
             post = Post(
                 post_id=row.id,
@@ -121,13 +122,11 @@ class Deliverer:
                 chart=row.picture,
             )
             if row.kind == outbox.UNDELIVERED:  # not looked for after a lost answer: we may not read there
-                self._claims.require(outbox.thing(row.conversation_id))
-                await self._chat.tell_directly(thread, row.to_user, post)
+                await self._chat.tell_directly(thread, row.to_user, post, sending.begin)
             else:
-                await self._database.write(outbox.begin_post, row.id)
-                self._claims.require(outbox.thing(row.conversation_id))
-                await self._chat.post(thread, post)
+                await self._chat.post(thread, post, sending.begin)
             await self._database.write(outbox.part_done, row.id, number + 1, len(parts))
+            sending.part_done()
         if done >= len(parts):
             await self._database.write(outbox.part_done, row.id, len(parts), len(parts))
 
@@ -174,3 +173,34 @@ class Deliverer:
         await self._database.write(outbox.give_up, row.id, str(error), instead)
         self._measures.given_up(row.kind)
         self._bells.ring(Topic.POSTS)
+
+
+class _Sending:
+    """What is put on record right before each part of a message is sent, once its turn has come.
+
+    It may have waited long: by now another process may have sent it.
+    """
+
+    def __init__(self, database: Database, claims: Claims, row: Row[Any], parts_done: int) -> None:
+        self._database = database
+        self._claims = claims
+        self._row = row
+        self._known_done = row.parts_done
+        self._parts_done = parts_done
+        self._since: float | None = row.posting_since
+
+    async def begin(self) -> None:
+        """Raise ClaimLapsed when this process may not send it any more."""
+        thing = outbox.thing(self._row.conversation_id)
+        self._claims.require(thing)
+        self._since = await self._database.write(
+            outbox.begin_post, self._row.id, self._known_done, self._since
+        )
+        if self._since is None:
+            raise ClaimLapsed(thing)
+        self._claims.require(thing)
+
+    def part_done(self) -> None:
+        """The platform has taken it, and the records say so."""
+        self._parts_done += 1
+        self._known_done, self._since = self._parts_done, None

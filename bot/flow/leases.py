@@ -67,6 +67,7 @@ class Leases:
         self._margin_s = min(LARGEST_MARGIN_S, lease_s / 5)
         self._lost = lost
         self._held: dict[Fence, Lease] = {}
+        self._waiting: dict[Fence, asyncio.Task[None]] = {}
 
     def hold(self, fence: Fence, since: float) -> Lease:
         """A lease that was asked for at this time (`clock_s`)."""
@@ -92,10 +93,11 @@ class Leases:
                 log.warning("lease_ran_out", conversation=fence.conversation_id)
                 self._lose(fence)
 
-    async def _renew(self, fences: list[Fence]) -> None:
+    async def _renew(self, fences: list[Fence], *, waits: bool = False) -> None:
+        """Renew all that can be at once; each of the others waits for its own lock, and for nobody else."""
         sent = clock_s()
         try:
-            renewed = await self._database.write(conversations.renew, fences, self._lease_s)
+            renewed = await self._database.write(conversations.renew, fences, self._lease_s, waits=waits)
         except DatabaseTrouble as error:
             log.warning("leases_not_renewed", error=str(error))
             return
@@ -104,6 +106,14 @@ class Leases:
             self._lose(fence)
         for fence in renewed.kept & self._held.keys():
             self._held[fence].ends_at = self._end(sent)
+        if not waits:
+            for fence in set(fences) - renewed.kept - renewed.lost - self._waiting.keys():
+                self._wait_for(fence)
+
+    def _wait_for(self, fence: Fence) -> None:
+        task = asyncio.create_task(self._renew([fence], waits=True), name="renew what was locked")
+        self._waiting[fence] = task
+        task.add_done_callback(lambda _: self._waiting.pop(fence, None))
 
     def _lose(self, fence: Fence) -> None:
         if lease := self._held.pop(fence, None):

@@ -45,7 +45,8 @@ class ReceiptKeeper:
     async def _show_claimed(self, row: Row[Any]) -> None:
         try:
             self._claims.require(receipts.thing(row))
-            await self._show(row)
+            if await self._database.glance(receipts.still_due, row):  # it was read before it was claimed
+                await self._show(row)
         except ClaimLapsed:
             log.info("receipt_left", message=row.key)
         finally:

@@ -23,6 +23,8 @@ log = structlog.get_logger()
 
 HISTORY_LIMIT_S = 10.0
 
+LAST_PATIENCE_S = 1.0
+
 CLAIM_AT_ONCE = 4
 """What waits is spread: whoever comes first does not take all that the others could begin with too."""
 
@@ -98,6 +100,7 @@ class Worker:
         tasks = list(self._running.values())
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=timeout_s)
+            self._around.database.patience_s = LAST_PATIENCE_S  # nobody waits for a database that is away
             for task in left:
                 task.cancel()
             if left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 
 import aiohttp
@@ -40,9 +41,22 @@ def web_client(token: str, api_url: str | None = None) -> AsyncWebClient:
         token=token,
         base_url=api_url or SLACKS_API,
         timeout=ANSWER_WITHIN_S,
-        session=aiohttp.ClientSession(timeout=limit),
+        session=aiohttp.ClientSession(timeout=limit, connector=aiohttp.TCPConnector(socket_factory=_socket)),
         retry_handlers=[],
     )
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that gives up what was not taken within the time that we wait for an answer.
+
+    Else the system goes on sending after we have closed it, and a post arrives when nobody looks for it.
+    https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_USER_TIMEOUT)
+    """
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ANSWER_WITHIN_S * 1000)
+    return made
 
 
 class SlackApi:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.errors import Closed, Gone, Permanent
-from bot.ports import Found, Post
+from bot.ports import AboutToSend, Found, Post, at_once
 from bot.slack.blocks import draw_card
 from bot.slack.budget import Priority
 from bot.slack.connect import Connection
@@ -74,22 +74,25 @@ class SlackChat:
             return shown
         raise AssertionError("words are always tried")
 
-    async def post(self, thread: Thread, post: Post) -> str:
+    async def post(self, thread: Thread, post: Post, about_to_send: AboutToSend = at_once) -> str:
         """Post an answer, a note or a chart."""
         if post.chart is not None:
-            return await self._post_chart(thread, post, post.chart)
+            return await self._post_chart(thread, post, post.chart, about_to_send)
         for richness in (Richness.RICH, Richness.TEXT, Richness.BARE):
             try:
-                return await self._post(thread.channel, thread.thread, draw_post(post, self._hosts, richness))
+                drawing = draw_post(post, self._hosts, richness)
+                return await self._post(thread.channel, thread.thread, drawing, about_to_send)
             except Permanent as refused:
                 if kind_of(refused.code) is not Kind.FORM or richness is Richness.BARE:
                     raise
                 log.warning("slack_refused_a_post", kind=post.kind, form=richness.name, error=str(refused))
         raise AssertionError("words are always tried")
 
-    async def tell_directly(self, thread: Thread, user_id: str, post: Post) -> str:
+    async def tell_directly(
+        self, thread: Thread, user_id: str, post: Post, about_to_send: AboutToSend = at_once
+    ) -> str:
         """A person's id names the conversation with them; the right to post is enough for it."""
-        return await self._post(user_id, None, draw_post(post, self._hosts))
+        return await self._post(user_id, None, draw_post(post, self._hosts), about_to_send)
 
     async def tell_privately(self, thread: Thread, user_id: str, text: str) -> None:
         """An ephemeral message. Slack documents no metadata for it: it goes without where that is refused."""
@@ -168,8 +171,11 @@ class SlackChat:
         await self._api.send("chat.update", channel=thread.channel, ts=ref, **drawing.arguments())
         return ref
 
-    async def _post(self, channel: str, thread_ts: str | None, drawing: Drawing) -> str:
+    async def _post(
+        self, channel: str, thread_ts: str | None, drawing: Drawing, about_to_send: AboutToSend
+    ) -> str:
         await self._api.turn("chat.postMessage", Priority.POST, channel)
+        await about_to_send()
         return await self._send_post(channel, thread_ts, drawing)
 
     async def _send_post(self, channel: str, thread_ts: str | None, drawing: Drawing) -> str:
@@ -191,13 +197,15 @@ class SlackChat:
             if refused.code != ALREADY_SO[method]:
                 raise
 
-    async def _post_chart(self, thread: Thread, post: Post, picture: bytes) -> str:
+    async def _post_chart(
+        self, thread: Thread, post: Post, picture: bytes, about_to_send: AboutToSend
+    ) -> str:
         """A file shared with a channel carries no metadata, so the picture goes into a message of ours."""
         file_id = await self._upload(post, picture)
         drawing = draw_chart(post, file_id)
 
         async def show() -> str:
-            return await self._post(thread.channel, thread.thread, drawing)
+            return await self._post(thread.channel, thread.thread, drawing, about_to_send)
 
         return await _when_ready(show)
 

@@ -60,7 +60,7 @@ async def test_a_message_of_several_parts_is_done_with_its_last(world: World) ->
     await world.hears()
     await queue(world, "a")
     row = await world.one(t.outbox)
-    await world.database.write(outbox.begin_post, row.id)
+    assert await begin(world, row) is not None
     await world.database.write(outbox.part_done, row.id, 1, 2)
     row = await world.one(t.outbox)
     assert (row.parts_done, row.posting_since, row.done_at) == (1, None, None)
@@ -82,17 +82,35 @@ async def test_only_the_whole_answer_counts_as_posted(world: World) -> None:
     assert (await world.one(t.settlements)).answer_posted_at == first
 
 
-async def test_after_a_lost_answer_the_time_of_the_first_try_is_kept(world: World) -> None:
+async def begin(world: World, row: Row[Any]) -> float | None:
+    """A process that has read this row is about to send its next part."""
+    return await world.database.write(outbox.begin_post, row.id, row.parts_done, row.posting_since)
+
+
+async def test_each_try_is_marked_anew_until_it_was_surely_not_sent(world: World) -> None:
     await world.hears()
     await queue(world, "a")
-    row = await world.one(t.outbox)
-    await world.database.write(outbox.begin_post, row.id)
-    first = (await world.one(t.outbox)).posting_since
-    await world.database.write(outbox.try_later, row.id, 0.0, not_sent=False)
-    await world.database.write(outbox.begin_post, row.id)
-    assert (await world.one(t.outbox)).posting_since == first
-    await world.database.write(outbox.try_later, row.id, 0.0, not_sent=True)
+    first = await begin(world, await world.one(t.outbox))
+    await world.database.write(outbox.try_later, (await world.one(t.outbox)).id, 0.0, not_sent=False)
+    second = await begin(world, await world.one(t.outbox))
+    assert first is not None
+    assert second is not None
+    assert second > first
+    await world.database.write(outbox.try_later, (await world.one(t.outbox)).id, 0.0, not_sent=True)
     assert (await world.one(t.outbox)).posting_since is None
+
+
+async def test_who_waited_while_another_process_sent_it_may_not_send_it_again(world: World) -> None:
+    await world.hears()
+    await queue(world, "a")
+    read = await world.one(t.outbox)
+    assert await begin(world, read) is not None  # another process
+    assert await begin(world, read) is None
+    await world.database.write(outbox.part_done, read.id, 1, 2)
+    assert await begin(world, read) is None
+    read = await world.one(t.outbox)
+    await world.database.write(outbox.part_done, read.id, 2, 2)
+    assert await begin(world, read) is None
 
 
 async def test_what_is_given_up_is_done_with_a_record_and_holds_nothing_up(world: World) -> None:

@@ -18,7 +18,7 @@ from bot.flow.keep_cards import CardKeeper
 from bot.flow.reap import Reaper
 from bot.flow.receipts import ReceiptKeeper
 from bot.measures import Measures
-from bot.ports import Post
+from bot.ports import AboutToSend, Post
 from core.arrivals import Thread
 from core.card import Card
 from storage import outbox
@@ -36,7 +36,8 @@ class ClosedPlace:
     async def show_card(self, thread: Thread, ref: str | None, card: Card) -> str:
         raise Closed("chat.postMessage: is_archived", "is_archived")
 
-    async def post(self, thread: Thread, post: Post) -> str:
+    async def post(self, thread: Thread, post: Post, about_to_send: AboutToSend) -> str:
+        await about_to_send()
         raise Closed("chat.postMessage: is_archived", "is_archived")
 
     async def set_receipt(self, thread: Thread, ref: str, receipt: str | None, previous: str | None) -> None:
