@@ -104,3 +104,27 @@ async def test_while_the_database_hangs_work_is_given_up_in_time(shared: Databas
 
 def test_a_lease_of_nobody_is_never_over() -> None:
     assert not Lease("c").is_over
+
+
+async def test_a_turn_that_writes_all_the_time_keeps_its_lease(shared: Database) -> None:
+    """Its own transactions hold the row that the renewal needs."""
+    world, lost = World(shared), list[Fence]()
+    leases = Leases(shared, LEASE_S, lost.append)
+    fence = await claimed(world)
+
+    async def write(tx: object) -> None:
+        await tx.execute(t.conversations.select().with_for_update())  # type: ignore[attr-defined]
+        await asyncio.sleep(0.05)
+
+    async def write_for_ever() -> None:
+        while True:
+            await shared.write(write)
+
+    writing = asyncio.create_task(write_for_ever())
+    async with kept(leases):
+        lease = leases.hold(fence, clock_s())
+        await asyncio.sleep(4 * LEASE_S)
+        lease.require()
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert lost == []
