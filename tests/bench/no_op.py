@@ -8,16 +8,15 @@ from bot.flow.bells import Bells
 from bot.flow.turn_loop import Limits, Surroundings
 from bot.flow.worker import Worker, WorkLimits
 from bot.measures import Measures
-from bot.ports import Hurry, ToolCall
 from core.arrivals import Arrival, AuthorRole, Source, Thread
 from core.generation import Generated, GenerationOutcome, ModelRequest, StopReason
 from core.history import Text, assistant
 from core.policy import policy
 from core.reasons import Reason
-from core.tools import CallResult, ToolSpec, not_executed
 from core.usage import Usage
 from storage import decisions, inbox
 from storage.engine import Database
+from tests.bot.flow.ports import NoTools
 
 MAX_TURNS = 16
 """The program's own default."""
@@ -42,19 +41,6 @@ class NoOpModel:
 
     def open(self, request: ModelRequest) -> NoOpGeneration:
         return NoOpGeneration()
-
-
-class NoTools:
-    """No tools at all."""
-
-    async def ready(self) -> list[str]:
-        return []
-
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return ()
-
-    async def run(self, call: ToolCall, hurry: Hurry) -> CallResult:
-        return not_executed("there are no tools")
 
 
 class Counted(Measures):

@@ -201,13 +201,18 @@ OF_ITS_OWN_ACCORD = ["commit", "settle"]
 """What a steer that was decided first must stop."""
 
 
-@pytest.mark.parametrize("name", OF_ITS_OWN_ACCORD)
-async def test_a_steer_that_is_decided_first_wins(race: Race, name: str) -> None:
+async def a_steer_after_the_batch(race: Race) -> int:
+    """The batch is closed, and Ben has written; nothing is decided about it yet."""
     await race.world.returns(race.turn, "read")
     await race.world.marks_started(race.turn, "write")
     await race.world.returns(race.turn, "write")
     await race.world.closes(race.turn)
-    steer = await race.world.hears("look at the deploy", "Ben")
+    return await race.world.hears("look at the deploy", "Ben")
+
+
+@pytest.mark.parametrize("name", OF_ITS_OWN_ACCORD)
+async def test_a_steer_that_is_decided_first_wins(race: Race, name: str) -> None:
+    steer = await a_steer_after_the_batch(race)
     function, args, named = FENCED[name](race.turn)
     async with under_way(race, deciding(race, steer)):
         late = asyncio.create_task(race.world.database.write(function, *args, **named))
@@ -219,11 +224,7 @@ async def test_a_steer_that_is_decided_first_wins(race: Race, name: str) -> None
 
 @pytest.mark.parametrize("name", OF_ITS_OWN_ACCORD)
 async def test_a_steer_that_is_decided_after_the_end_starts_the_next_turn(race: Race, name: str) -> None:
-    await race.world.returns(race.turn, "read")
-    await race.world.marks_started(race.turn, "write")
-    await race.world.returns(race.turn, "write")
-    await race.world.closes(race.turn)
-    steer = await race.world.hears("look at the deploy", "Ben")
+    steer = await a_steer_after_the_batch(race)
     function, args, named = FENCED[name](race.turn)
     async with under_way(race, lambda tx: function(tx, *args, **named)) as writing:
         decided = asyncio.create_task(race.world.decides(steer))
