@@ -24,7 +24,7 @@ from bot.settings import Settings, load
 from core.history import Json
 from storage import reports
 from storage.engine import Database
-from storage.tables import outbox
+from storage.tables import inbox, outbox
 from tests.servers.anthropic.server import AnthropicServer
 from tests.servers.slack import SlackServer
 from tests.storage import fresh
@@ -270,10 +270,13 @@ class Room:
         return await self.settles()
 
     async def _has_said_everything(self) -> bool:
-        async def open_posts(tx: Any) -> int:
-            return len((await tx.execute(select(outbox.c.id).where(outbox.c.done_at.is_(None)))).all())
+        unshown = inbox.c.receipt.is_distinct_from(inbox.c.receipt_shown) & (inbox.c.fate != "replaced")
 
-        return await (await self.records()).read(open_posts) == 0
+        async def left(tx: Any) -> int:
+            posts = (await tx.execute(select(outbox.c.id).where(outbox.c.done_at.is_(None)))).all()
+            return len(posts) + len((await tx.execute(select(inbox.c.seq).where(unshown))).all())
+
+        return await (await self.records()).read(left) == 0
 
     def tool_events(self, event: str = "started") -> list[dict[str, Json]]:
         """What the tool server logged."""
