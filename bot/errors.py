@@ -13,6 +13,10 @@ class Unreachable(Temporary):
     """The platform is away for everything: what was tried is not to blame, and nobody would see it twice."""
 
 
+class Limited(Temporary):
+    """Everybody must rest for so long. Whoever then stands first in line goes first: wait there."""
+
+
 class OutcomeUnknown(Temporary):
     """The call may have taken effect: its answer was lost. Look before repeating it."""
 

@@ -5,6 +5,7 @@ The platform is never asked what the state is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,20 +103,23 @@ async def due(tx: AsyncConnection, owner: str, min_interval_s: float, limit: int
     return list((await tx.execute(statement)).all())
 
 
-def due_in(owner: Any, min_interval_s: Any) -> Any:
-    """Seconds until a card is to be shown, as a scalar subquery; null when none is."""
+def due_in(owner: Any, min_interval_s: Any, *also: Any) -> Any:
+    """Seconds until a card of which this holds also is to be shown: a scalar subquery, null when none is."""
     c = cards.c
     hurried = or_(c.urgent, select(settlements.c.turn_id).where(settlements.c.turn_id == c.turn_id).exists())
     spaced = c.shown_at + min_interval_s
     at = case((hurried, c.not_before), (spaced > c.not_before, spaced), else_=c.not_before)
-    wanted = select(func.min(at) - db_now()).where(*_IS_WANTED, ~held_by_others(_THING, owner))
+    wanted = select(func.min(at) - db_now()).where(*_IS_WANTED, ~held_by_others(_THING, owner), *also)
     quiet = select(c.id).where(*_quiet(HEARTBEAT_S)).exists()
     return select(case((quiet, 0.0), else_=wanted.scalar_subquery())).scalar_subquery()
 
 
-async def next_due_in(tx: AsyncConnection, owner: str, min_interval_s: float) -> float | None:
-    """Seconds until a card is to be shown; None when none waits."""
-    seconds = (await tx.execute(select(due_in(owner, min_interval_s)))).scalar()
+async def next_due_in(
+    tx: AsyncConnection, owner: str, min_interval_s: float, showing: Sequence[str] = ()
+) -> float | None:
+    """Seconds until a card other than these is to be shown; None when none waits."""
+    others = cards.c.id.not_in(showing)
+    seconds = (await tx.execute(select(due_in(owner, min_interval_s, others)))).scalar()
     return None if seconds is None else max(0.0, float(seconds))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Row
 
-from bot.errors import Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable
+from bot.errors import Gone, Limited, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable
 from bot.flow.bells import Bells, Topic
 from bot.flow.claiming import ClaimLapsed, Claims
 from bot.flow.pauses import MEMORY_S, Outage, pause_s
@@ -38,7 +38,6 @@ from storage.reports import usage_of
 log = structlog.get_logger()
 
 SHORTEST_PAUSE_S = 0.05
-WHILE_SHOWING_S = 0.5
 
 CLIENT_LIMIT_S = 10.0
 """A post whose answer was lost may still arrive for so long."""
@@ -104,12 +103,11 @@ class CardKeeper:
         return await self._database.glance(cards.due, self._claims.owner, self._min_interval_s)
 
     async def _until_next(self) -> float | None:
-        """Seconds until something is due, None: when the bell rings."""
-        pause = await self._database.glance(cards.next_due_in, self._claims.owner, self._min_interval_s)
-        if pause is None:
-            return None
-        # What is on its way rings when it has arrived.
-        return max(pause, WHILE_SHOWING_S if self._showing else SHORTEST_PAUSE_S)
+        """Seconds until a card that is not on its way is due, None: when the bell rings."""
+        pause = await self._database.glance(
+            cards.next_due_in, self._claims.owner, self._min_interval_s, list(self._showing)
+        )
+        return None if pause is None else max(SHORTEST_PAUSE_S, pause)
 
     async def _heartbeat(self) -> None:
         if await self._database.glance(cards.is_heartbeat_due):
@@ -218,6 +216,8 @@ class CardKeeper:
         match error:
             case OutcomeUnknown():
                 await self._database.write(cards.try_later, card_id, pause, not_sent=False)
+            case Limited() if error.retry_after_s and records.card.message_ref is not None:
+                await self._database.write(cards.try_later, card_id, 0.0, not_sent=True)
             case Temporary() | Rejected():
                 # What was sent before may still have arrived: looking for it may be what failed now.
                 never_sent = records.card.posting_since is None

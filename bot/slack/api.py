@@ -10,11 +10,11 @@ import aiohttp
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.errors import OutcomeUnknown, Permanent, Rejected, Temporary
+from bot.errors import Limited, OutcomeUnknown, Permanent, Rejected, Temporary
 from bot.slack.budget import Budget, Priority
 from bot.slack.health import Health
 from bot.slack.methods import METHODS, Form
-from bot.slack.refusals import Limited, Refusal, refusal
+from bot.slack.refusals import Refusal, refusal
 from core.history import Json
 
 SLACKS_API = "https://slack.com/api/"

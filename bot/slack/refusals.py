@@ -8,7 +8,17 @@ from typing import TypeAlias
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from bot.errors import Closed, Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable, Unreachable
+from bot.errors import (
+    Closed,
+    Gone,
+    Limited,
+    OutcomeUnknown,
+    Permanent,
+    Rejected,
+    Temporary,
+    Unchangeable,
+    Unreachable,
+)
 from bot.slack.refusal_table import Kind, kind_of
 from core.history import Json
 
@@ -29,10 +39,6 @@ FINAL: Mapping[Kind, type[Permanent]] = {
 
 OWED_BY = frozenset({"chat.postMessage", "chat.update"})
 """Without the right to these nothing that we owe can be paid: it waits, as for a dead installation."""
-
-
-class Limited(Temporary):
-    """The method must rest, whoever calls it."""
 
 
 def refusal(method: str, error: BaseException, *, creates: bool) -> Refusal:

@@ -9,10 +9,20 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.errors import Closed, Gone, OutcomeUnknown, Permanent, Rejected, Temporary, Unchangeable, Unreachable
+from bot.errors import (
+    Closed,
+    Gone,
+    Limited,
+    OutcomeUnknown,
+    Permanent,
+    Rejected,
+    Temporary,
+    Unchangeable,
+    Unreachable,
+)
 from bot.slack.methods import METHODS
 from bot.slack.refusal_table import DEEDS, KINDS, Kind, kind_of
-from bot.slack.refusals import FINAL, Limited, refusal
+from bot.slack.refusals import FINAL, refusal
 
 
 def said(error: str, status: int = 200, headers: dict[str, str] | None = None, **more: Any) -> SlackApiError:
